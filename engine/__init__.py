@@ -1,0 +1,1 @@
+"""Trickle: stream tables on Spark and Delta, refreshed by computing only what changed."""

@@ -1,0 +1,459 @@
+"""The values that the engine's doors hand out: frozen, comparable, free of behaviour.
+
+Times are aware datetimes in UTC and end in `_at`; durations carry their unit last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from engine.errors import Position
+
+
+class RefreshMode(StrEnum):
+    """What the owner of a stream table asked for."""
+
+    AUTO = "AUTO"
+    DIFFERENTIAL = "DIFFERENTIAL"
+    FULL = "FULL"
+
+
+class State(StrEnum):
+    """How a stream table is, most severe first."""
+
+    FAILED = "failed"
+    SUSPENDED = "suspended"
+    TAMPERED = "tampered"
+    FUSED = "fused"
+    DIVERGED = "diverged"
+    STALE = "stale"
+    LATE = "late"
+    RUNNING = "running"
+    UNPOPULATED = "unpopulated"
+    FRESH = "fresh"
+    PAUSED = "paused"
+    FROZEN = "frozen"
+
+
+class Outcome(StrEnum):
+    """How one refresh ended."""
+
+    NO_DATA = "NO_DATA"
+    DIFFERENTIAL = "DIFFERENTIAL"
+    FULL = "FULL"
+    REINITIALIZE = "REINITIALIZE"
+    SKIPPED = "SKIPPED"
+    FAILED = "FAILED"
+
+
+class Initiator(StrEnum):
+    SCHEDULER = "SCHEDULER"
+    MANUAL = "MANUAL"
+    EVENT = "EVENT"
+    IMMEDIATE = "IMMEDIATE"
+    API = "API"
+
+
+class ReasonCode(StrEnum):
+    """Why a refresh took the mode it took. Stable names; the text beside them is for people."""
+
+    DIFFERENTIAL = "differential"
+    REQUESTED_FULL = "requested_full"
+    NOT_POPULATED = "not_populated"
+    UNSUPPORTED = "unsupported"
+    NO_CHANGE_FEED = "no_change_feed"
+    COST = "cost"
+    SOURCE_OVERWRITTEN = "source_overwritten"
+    HISTORY_LOST = "history_lost"
+    SOURCE_REPLACED = "source_replaced"
+    FINGERPRINT_CHANGED = "fingerprint_changed"
+    NEGATIVE_MULTIPLICITY = "negative_multiplicity"
+    TAMPERED = "tampered"
+    NO_DATA = "no_data"
+
+
+@dataclass(frozen=True)
+class Reason:
+    code: ReasonCode
+    text: str
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something the caller should know although the request went through."""
+
+    text: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class SourceVersion:
+    """One version of a source and the proof that it is that very commit."""
+
+    version: int
+    identity: str
+    table_id: str
+
+
+#: the version of each direct source that a stream table's rows stand for
+Frontier = dict[str, SourceVersion]
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    #: as Spark spells it: `bigint`, `decimal(12,2)`, `array<string>` …
+    type: str
+    nullable: bool = True
+
+
+class CdcMode(StrEnum):
+    AUTO = "auto"
+    CDF = "cdf"
+    DIFF = "diff"
+    POLL = "poll"
+
+
+class EnableCdf(StrEnum):
+    """May Trickle switch the Change Data Feed on in a table that others own?"""
+
+    ASK = "ask"
+    NEVER = "never"
+    ALWAYS = "always"
+
+
+@dataclass(frozen=True)
+class Source:
+    name: str
+    path: str
+    format: str = "delta"
+    cdc_mode: CdcMode = CdcMode.AUTO
+    key: tuple[str, ...] = ()
+    added_at: datetime | None = None
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class SourceStatus:
+    source: Source
+    head: int | None
+    cdf: bool
+    columns: tuple[Column, ...]
+    #: the stream tables that read it
+    dependents: tuple[str, ...]
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class StreamTable:
+    """A definition, as created."""
+
+    id: str
+    name: str
+    query: str
+    refresh_mode: RefreshMode
+    #: as the user wrote it: '30s', '1h30m' or 'calculated'
+    schedule: str
+    interval_s: float
+    path: str
+    owner: str
+    created_at: datetime
+    #: direct sources, which may be stream tables
+    sources: tuple[str, ...]
+    columns: tuple[Column, ...]
+    fingerprint: str
+    append_only: bool = False
+    #: why it is refreshed fully although AUTO or DIFFERENTIAL was asked for
+    full_reason: Reason | None = None
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class OperatorStats:
+    """One row of a plan: an operator, the rule it is maintained by, and what that cost."""
+
+    id: str
+    depth: int
+    label: str
+    detail: str
+    rule: str
+    why: str = ""
+    rows_in: int | None = None
+    rows_out: int | None = None
+    estimated_rows_out: int | None = None
+    duration_ms: float | None = None
+    estimated_ms: float | None = None
+    pruned: bool = False
+
+
+@dataclass(frozen=True)
+class RefreshRecord:
+    """One line of refresh history."""
+
+    refresh_id: str
+    #: counts up per workspace, what people call `#1842`
+    number: int
+    st: str
+    started_at: datetime
+    finished_at: datetime
+    outcome: Outcome
+    requested_mode: RefreshMode
+    reason: Reason
+    strategy: str
+    initiated_by: Initiator
+    sequence: int | None
+    rows_in: int = 0
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    duration_ms: float = 0.0
+    #: in the order they ran: version check, read change, plan, run, commit, bookkeeping
+    phases_ms: dict[str, float] = field(default_factory=dict)
+    estimated_ms: float | None = None
+    frontier_from: Frontier | None = None
+    frontier_to: Frontier | None = None
+    operators: tuple[OperatorStats, ...] = ()
+    #: the maintenance statement as Spark ran it
+    sql: str = ""
+    error: str | None = None
+    error_code: str | None = None
+    error_hint: str | None = None
+
+
+@dataclass(frozen=True)
+class RunningRefresh:
+    st: str
+    refresh_id: str
+    started_at: datetime
+    phase: str
+    #: steps done and steps in all, as far as known
+    step: int
+    steps: int
+    initiated_by: Initiator
+
+
+@dataclass(frozen=True)
+class StreamTableStatus:
+    """What the overview shows of one stream table."""
+
+    name: str
+    state: State
+    refresh_mode: RefreshMode
+    #: what its refreshes do at present: 'differential' or 'full'
+    effective_mode: str
+    reason: Reason | None
+    schedule: str
+    interval_s: float
+    #: age of the moment for which the rows are known to be right; None when never populated
+    staleness_s: float | None
+    next_due_at: datetime | None
+    last: RefreshRecord | None
+    #: durations of the last refreshes that did work, oldest first, at most 20
+    recent_ms: tuple[float, ...] = ()
+    running: RunningRefresh | None = None
+    error: str | None = None
+    error_hint: str | None = None
+    sources: tuple[str, ...] = ()
+    dependents: tuple[str, ...] = ()
+    frontier: Frontier | None = None
+    owner: str = ""
+    verified_at: datetime | None = None
+    verified_equal: bool | None = None
+
+
+class SparkPhase(StrEnum):
+    NOT_STARTED = "not started"
+    JAVA = "finding java"
+    JARS = "fetching jars"
+    STARTING = "starting"
+    WARMING = "warming up"
+    READY = "ready"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class SparkStatus:
+    phase: SparkPhase
+    detail: str = ""
+    running_jobs: int = 0
+    started_at: datetime | None = None
+    ready_at: datetime | None = None
+
+
+class SchedulerPlace(StrEnum):
+    HERE = "here"
+    ELSEWHERE = "held"
+    NOBODY = "off"
+    PAUSED = "paused"
+
+
+@dataclass(frozen=True)
+class SchedulerStatus:
+    place: SchedulerPlace
+    holder_pid: int | None = None
+    running: tuple[RunningRefresh, ...] = ()
+    queued: tuple[str, ...] = ()
+
+
+class EventKind(StrEnum):
+    REFRESH_STARTED = "refresh_started"
+    REFRESH_COMPLETED = "refresh_completed"
+    REFRESH_FAILED = "refresh_failed"
+    REFRESH_SKIPPED = "refresh_skipped"
+    MODE_FALLBACK = "mode_fallback"
+    STREAM_TABLE_CREATED = "stream_table_created"
+    STREAM_TABLE_DROPPED = "stream_table_dropped"
+    SOURCE_ADDED = "source_added"
+    SOURCE_SCHEMA_CHANGED = "source_schema_changed"
+    REINITIALIZE_NEEDED = "reinitialize_needed"
+    CDC_MODE_CHANGED = "cdc_mode_changed"
+    SCHEDULER_STARTED = "scheduler_started"
+    SCHEDULER_STOPPED = "scheduler_stopped"
+    SPARK = "spark"
+    LEASE_LOST = "lease_lost"
+
+
+class Severity(StrEnum):
+    OK = "OK"
+    WARN = "WARN"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True)
+class Event:
+    at: datetime
+    kind: EventKind
+    severity: Severity
+    #: the stream table or source it is about; empty for the workspace
+    subject: str
+    text: str
+    refresh_id: str | None = None
+    #: grows by one with each event of a workspace
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Everything the dashboard's first screen needs, read at one moment, without Spark."""
+
+    workspace: str
+    path: str
+    at: datetime
+    scheduler: SchedulerStatus
+    spark: SparkStatus
+    tables: tuple[StreamTableStatus, ...]
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class CreateResult:
+    table: StreamTable
+    created: bool
+    refresh: RefreshRecord | None
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class DropResult:
+    dropped: tuple[str, ...]
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """Is the stream table what its query says, at its frontier?"""
+
+    name: str
+    equal: bool
+    rows: int
+    #: rows the query has and the table lacks, and the other way round; counted with multiplicity
+    missing: int
+    unexpected: int
+    #: a few of them, as printable rows
+    examples: tuple[str, ...]
+    frontier: Frontier
+    duration_ms: float
+
+
+@dataclass(frozen=True)
+class PlanNode:
+    """One operator of an explained query."""
+
+    id: str
+    label: str
+    detail: str
+    rule: str
+    why: str
+    children: tuple[PlanNode, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One named picture that the compiler took on its way."""
+
+    name: str
+    text: str
+    #: did this stage change the tree?
+    changed: bool
+    duration_ms: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    name: str
+    query: str
+    mode: str
+    reason: Reason | None
+    #: how the result is identified and stored: 'by key', 'by row' …
+    identity: str
+    root: PlanNode
+    stages: tuple[Stage, ...]
+    #: the maintenance statement when every source changed
+    delta_sql: str
+    columns: tuple[Column, ...]
+    hidden_columns: tuple[Column, ...]
+    planning_ms: float
+    analysis_ms: float
+
+    def text(self) -> str:
+        """The tree as one prints it."""
+        lines: list[str] = []
+
+        def walk(node: PlanNode, lead: str, branch: str) -> None:
+            lines.append(f"{lead}{branch}{node.label} {node.detail}".rstrip() + f"   [{node.rule}]")
+            below = lead + ("   " if branch.startswith("└") else "│  " if branch else "")
+            for index, child in enumerate(node.children):
+                last = index == len(node.children) - 1
+                walk(child, below, "└─ " if last else "├─ ")
+
+        walk(self.root, "", "")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class SqlResult:
+    """What one SQL statement gave: rows, or the result of a verb, or both."""
+
+    #: the statement's kind: 'select', 'create', 'drop', 'refresh', 'show', 'explain', 'dml', 'source'
+    kind: str
+    #: a pyarrow.Table for statements that give rows
+    rows: Any | None = None
+    value: Any | None = None
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class VersionInfo:
+    engine: str
+    schema: int
+    spark: str
+    delta: str
+    deltalake: str
+    java: str
+    duckdb: str
+    python: str
