@@ -1,0 +1,41 @@
+# Trickle. The two that matter: make demo, make test.
+
+TRICKLE_VENV ?= .venv
+PYTHON ?=
+BIN := $(TRICKLE_VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test lint bench screenshots clean
+
+help:
+	@echo 'make demo             a shop that keeps changing, its stream tables, the dashboard on top'
+	@echo 'make demo CHECK=1     the same without a screen: refreshes, verifies, prints, exits 0 or 1'
+	@echo 'make test             lint, format, types and every test (ARGS="…" goes to pytest)'
+	@echo 'make bench            the numbers, as a table and bench/results/latest.json'
+	@echo 'make lint             lint, format and types only'
+	@echo 'make screenshots      pictures of the demo workspace for the README'
+	@echo 'make clean            removes the environment, the demo workspace and caches'
+
+# Makes or mends the environment; costs a checksum when there is nothing to do.
+env:
+	@sh scripts/environment.sh '$(TRICKLE_VENV)' '$(PYTHON)'
+
+demo: env
+	@'$(BIN)/trickle' demo --dir .demo $(if $(CHECK),--check) $(if $(REFRESHES),--refreshes $(REFRESHES))
+
+test: env
+	@sh scripts/checks.sh '$(BIN)' all $(ARGS)
+
+lint: env
+	@sh scripts/checks.sh '$(BIN)' static
+
+bench: env
+	@'$(BIN)/python' -m bench $(if $(FULL),--full)
+
+screenshots: env
+	@'$(BIN)/python' -m trickle_tui.screenshots .demo screenshots
+
+clean:
+	rm -rf .demo .mypy_cache .pytest_cache .ruff_cache spark-warehouse
+	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
+	@[ ! -f '$(TRICKLE_VENV)/.trickle-stamp' ] || rm -rf '$(TRICKLE_VENV)'
