@@ -29,7 +29,9 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"lake"}),
     frozenset({"catalog"}),
     frozenset({"algebra"}),
-    frozenset({"config", "workspace", "events", "failpoints", "clock", "records", "errors", "names"}),
+    # what every layer may speak
+    frozenset({"config", "workspace", "events", "failpoints", "records", "errors", "names"})
+    | frozenset({"clock", "codec", "durations", "files"}),
 )
 
 #: A library that only some parts may know, so that it can be replaced, faked or loaded late in one place.
