@@ -1,0 +1,1 @@
+"""The lake: Spark and Delta tables. The only place that knows pyspark and deltalake."""

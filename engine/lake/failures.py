@@ -1,0 +1,314 @@
+"""What Spark, delta-rs and the system say when something fails, as Trickle's typed errors.
+
+Decided by error classes, conditions and errno. Text is read only where nothing else is handed on: the
+marker that Trickle itself plants in a merge (`REFUSED`), and the system's own numbers inside Rust's words.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from engine.errors import (
+    CommitConflict,
+    InternalError,
+    NegativeMultiplicity,
+    NotFound,
+    PermissionDenied,
+    Position,
+    QueryParseError,
+    RefreshCancelled,
+    RefreshFailed,
+    SparkUnavailable,
+    StorageFull,
+    TrickleError,
+    UnsupportedOperator,
+)
+
+#: stands in the error of a merge that met a row it must not meet
+REFUSED = "trickle_refused"
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+#: Java's exceptions, by simple class name
+_CONFLICTS = {
+    "ConcurrentWriteException",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentTransactionException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+    "DeltaConcurrentModificationException",
+    "FileAlreadyExistsException",
+}
+_ACCESS = {"AccessDeniedException", "AccessControlException", "ReadOnlyFileSystemException"}
+_CANCELLED = {"SPARK_JOB_CANCELLED", "OPERATION_CANCELED"}
+_MULTIPLE_MATCHES = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+_UNKNOWN_TABLE = (
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "PATH_NOT_FOUND",
+    "DELTA_TABLE_NOT_FOUND",
+)
+
+
+def typed(error: BaseException, doing: str, path: str | Path | None = None) -> TrickleError:
+    """The typed error for what went wrong while `doing` something, such as 'The commit to orders'."""
+    if isinstance(error, TrickleError):
+        return error
+    if isinstance(error, OSError):
+        return _of_system(error, doing, path)
+    if _is_lost_connection(error):
+        return SparkUnavailable(
+            f"{doing} was cut off: Spark is gone.",
+            detail=_first_line(error),
+            hint="Trickle starts Spark again on the next start; the JVM's last words are in the logs folder.",
+        )
+    text = str(error)
+    if REFUSED in text:
+        return NegativeMultiplicity(
+            f"{doing} was refused: the change does not fit the stored rows.",
+            detail=_refusal(text),
+            hint="Verify the stream table, then reinitialize it.",
+        )
+    if _no_space(text, path):
+        return _full(doing, text)
+    if type(error).__module__.startswith(("pyspark", "py4j")):
+        return _of_spark(error, doing)
+    if type(error).__module__ in ("_internal", "deltalake.exceptions"):
+        return _of_delta_rs(error, doing)
+    return RefreshFailed(f"{doing} failed.", detail=f"{type(error).__name__}: {_first_line(error)}")
+
+
+def of_query(error: BaseException, query: str) -> TrickleError:
+    """The typed error for a query that Spark does not accept, with the place where Spark gives one."""
+    condition = _condition(error) or ""
+    place = _position(error, query)
+    parameters = _parameters(error)
+    root = condition.split(".")[0]
+    if root in _UNKNOWN_TABLE:
+        name = (parameters.get("relationName") or parameters.get("path") or "").replace("`", "")
+        return NotFound(
+            f"There is no table {name}." if name else "The query names a table that does not exist.",
+            detail=_headline(error),
+            hint="`trickle source add NAME --path P` makes a Delta table known; SHOW SOURCES lists what is.",
+            position=place,
+        )
+    if root.startswith("UNRESOLVED_"):
+        name = (parameters.get("objectName") or parameters.get("routineName") or "").replace("`", "")
+        known = (parameters.get("proposal") or "").replace("`", "")
+        kind = "function" if "ROUTINE" in root else "column"
+        return QueryParseError(
+            f"There is no {kind} {name}." if name else f"The query names a {kind} that does not exist.",
+            detail=_headline(error),
+            hint=f"Did you mean one of: {known}?" if known else None,
+            position=place,
+        )
+    if type(error).__name__ == "ParseException":
+        return QueryParseError("This is not SQL.", detail=_headline(error), position=place)
+    if type(error).__name__ == "AnalysisException":
+        return QueryParseError("Spark does not accept this query.", detail=_headline(error), position=place)
+    failure = typed(error, "The analysis of the query")
+    return failure if failure.position or not place else _placed(failure, place)
+
+
+def _of_system(error: OSError, doing: str, path: str | Path | None) -> TrickleError:
+    if error.errno in _FULL or _no_space(str(error), path):
+        return _full(doing, str(error))
+    if error.errno in _DENIED:
+        return PermissionDenied(
+            f"{doing} is not permitted.",
+            detail=str(error),
+            hint="Check the owner and the rights of the folder, and that its file system is writable.",
+        )
+    return RefreshFailed(f"{doing} failed.", detail=str(error))
+
+
+def _of_spark(error: BaseException, doing: str) -> TrickleError:
+    names = _java_classes(error)
+    condition = _condition(error) or ""
+    if names & _CONFLICTS or "CONCURRENT" in condition:
+        return CommitConflict(f"{doing} met another commit.", detail=_headline(error))
+    if condition in _CANCELLED:
+        return RefreshCancelled(f"{doing} was cancelled.")
+    if condition == _MULTIPLE_MATCHES:
+        return InternalError(f"{doing} holds one row twice.", detail=_headline(error))
+    if names & _ACCESS:
+        return PermissionDenied(
+            f"{doing} is not permitted.",
+            detail=_headline(error),
+            hint="Check the owner and the rights of the folder, and that its file system is writable.",
+        )
+    if "OutOfMemoryError" in names:
+        return RefreshFailed(
+            f"{doing} ran out of memory.",
+            detail=_headline(error),
+            hint="Raise spark.driver_memory in trickle.toml.",
+        )
+    return RefreshFailed(f"{doing} failed.", detail=_headline(error))
+
+
+def _of_delta_rs(error: BaseException, doing: str) -> TrickleError:
+    name = type(error).__name__
+    if name == "CommitFailedError":
+        return CommitConflict(f"{doing} met another commit.", detail=_first_line(error))
+    if name == "TableNotFoundError":
+        return NotFound(f"{doing} found no Delta table.", detail=_first_line(error))
+    if "multiple source rows" in str(error):
+        return InternalError(f"{doing} holds one row twice.", detail=_first_line(error))
+    if "os error 13" in str(error) or "os error 30" in str(error):
+        return PermissionDenied(
+            f"{doing} is not permitted.",
+            detail=_first_line(error),
+            hint="Check the owner and the rights of the folder, and that its file system is writable.",
+        )
+    if "eature" in str(error) and "nsupported" in str(error):
+        return UnsupportedOperator(f"{doing} needs a feature that delta-rs lacks.", detail=_first_line(error))
+    return RefreshFailed(f"{doing} failed.", detail=_first_line(error))
+
+
+def _full(doing: str, detail: str) -> StorageFull:
+    return StorageFull(
+        f"{doing} failed: the disk is full.",
+        detail=detail.splitlines()[0] if detail else None,
+        hint="Free some space; the refresh is repeated by itself.",
+    )
+
+
+def _no_space(text: str, path: str | Path | None) -> bool:
+    """Rust ends its text with the system's number; Java hands on the system's sentence, in its language."""
+    if f"os error {errno.ENOSPC}" in text or f"os error {errno.EDQUOT}" in text:
+        return True
+    if os.strerror(errno.ENOSPC) in text:
+        return True
+    if path is None or "IOException" not in text:
+        return False
+    try:
+        return shutil.disk_usage(path).free < 64 * 1024
+    except OSError:
+        return False
+
+
+def _refusal(text: str) -> str:
+    """Which operation met what: the marker is followed by the operation."""
+    tail = text.lower().split(REFUSED, 1)[1]
+    for operation, said in (
+        ("_u", "A row to be replaced is not in the table."),
+        ("_d", "A row to be deleted is not in the table."),
+        ("_i", "A row to be inserted is already in the table."),
+    ):
+        if tail.startswith(operation):
+            return said
+    return "A row has an operation that does not exist."
+
+
+def _is_lost_connection(error: BaseException) -> bool:
+    kind = type(error)
+    return kind.__module__.startswith("py4j") and kind.__name__ in ("Py4JNetworkError", "Py4JError")
+
+
+def _origin(error: BaseException) -> Any:
+    return getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+
+
+def _causes(error: BaseException) -> Iterator[Any]:
+    """A Java exception and what caused it; nothing when the JVM dies while it is asked."""
+    from py4j.protocol import Py4JError
+
+    current = _origin(error)
+    for _ in range(12):  # causes may form a ring
+        if current is None:
+            return
+        yield current
+        try:
+            current = current.getCause()
+        except Py4JError:
+            return
+
+
+def _java_classes(error: BaseException) -> set[str]:
+    """The simple names of a Java exception, its ancestors and its causes."""
+    from py4j.protocol import Py4JError
+
+    names: set[str] = set()
+    for cause in _causes(error):
+        try:
+            kind = cause.getClass()
+            while kind is not None:
+                names.add(str(kind.getSimpleName()))
+                kind = kind.getSuperclass()
+        except Py4JError:
+            return names
+    return names
+
+
+def _condition(error: BaseException) -> str | None:
+    """Spark's name of what happened, from the outermost exception that has one."""
+    from py4j.protocol import Py4JError
+
+    for cause in _causes(error):
+        try:
+            condition = cause.getCondition()
+        except Py4JError:  # not one of Spark's exceptions: it has no such method
+            continue
+        if condition:
+            return str(condition)
+    return None
+
+
+def _parameters(error: BaseException) -> dict[str, str]:
+    get = getattr(error, "getMessageParameters", None)
+    return dict(get() or {}) if get is not None else {}
+
+
+def _position(error: BaseException, query: str) -> Position | None:
+    """Spark counts characters from 0 over the text that it was given."""
+    from py4j.protocol import Py4JError
+
+    origin = _origin(error)
+    if origin is None:
+        return None
+    try:
+        if type(error).__name__ == "ParseException":
+            place = origin.start()
+            line, column = place.line(), place.startPosition()
+            if line.isDefined() and column.isDefined():
+                return Position(int(line.get()), int(column.get()) + 1)
+        for context in origin.getQueryContext():
+            start = int(context.startIndex())
+            if 0 <= start <= len(query):
+                before = query[:start]
+                return Position(before.count("\n") + 1, start - before.rfind("\n"))
+    except Py4JError:  # this exception knows no place
+        return None
+    return None
+
+
+def _placed(error: TrickleError, place: Position) -> TrickleError:
+    error.position = place
+    return error
+
+
+def _headline(error: BaseException) -> str:
+    """Spark's message without the plan and the stack that follow it."""
+    get = getattr(error, "getMessage", None)
+    origin = _origin(error)
+    text = str((get() if get is not None else None) or (origin.getMessage() if origin is not None else error))
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(("== SQL", "JVM stacktrace", "\tat ")) or line.startswith("'"):
+            break
+        if line.strip():
+            lines.append(line.strip())
+    return " ".join(lines)[:1000]
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0][:1000] if text else type(error).__name__
