@@ -19,7 +19,8 @@
     │   ├── Tampered               somebody else wrote the stream table
     │   └── RefreshSkipped, RefreshCancelled, NotPopulated, RefreshFailed
     ├── WorkspaceError             the folder .trickle/
-    │   └── WorkspaceMissing, WorkspaceTooNew, WorkspaceTooOld, CatalogCorrupt, StorageFull
+    │   ├── WorkspaceMissing, WorkspaceTooNew, WorkspaceTooOld, CatalogCorrupt
+    │   └── CatalogBusy, StorageFull       (retried)
     ├── SparkUnavailable           no Java, no jars, no session
     └── InternalError              a bug of ours
 
@@ -224,6 +225,11 @@ class WorkspaceTooOld(WorkspaceError):
 
 class CatalogCorrupt(WorkspaceError):
     pass
+
+
+class CatalogBusy(WorkspaceError):
+    exit_code = 4
+    retryable = True
 
 
 class StorageFull(WorkspaceError):

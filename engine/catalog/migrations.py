@@ -1,0 +1,71 @@
+"""The catalog's schema version: which one this program writes, and the steps from older ones."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from engine.errors import WorkspaceTooNew, WorkspaceTooOld
+
+#: the schema that this program writes
+SCHEMA_VERSION = 1
+
+#: MIGRATIONS[n] is the SQL that turns schema n into schema n + 1
+MIGRATIONS: dict[int, str] = {}
+
+#: says in the file's header that it is ours: "TRKL"
+APPLICATION_ID = 0x54524B4C
+
+
+def schema_sql() -> str:
+    return (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")
+
+
+def check_version(version: int, path: Path, *, read_only: bool) -> None:
+    """Refuses to write a catalog of another schema version. A newer one may be read."""
+    if version > SCHEMA_VERSION and not read_only:
+        raise WorkspaceTooNew(
+            "this workspace belongs to a newer Trickle",
+            detail=f"{path} has schema {version}; this program writes schema {SCHEMA_VERSION}",
+            hint="upgrade Trickle; until then look at it with --read-only, nothing is written",
+        )
+    if version < SCHEMA_VERSION:
+        raise WorkspaceTooOld(
+            "this workspace belongs to an older Trickle",
+            detail=f"{path} has schema {version}; this program needs schema {SCHEMA_VERSION}",
+            hint="bring it up to date with `trickle migrate`",
+        )
+
+
+def pending(version: int) -> tuple[str, ...]:
+    """The steps from schema `version` to ours, oldest first."""
+    return tuple(MIGRATIONS[step] for step in range(version, SCHEMA_VERSION))
+
+
+def migrate(connection: sqlite3.Connection) -> int:
+    """Brings an older catalog up to date in one transaction; gives the number of steps taken."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        steps = pending(version)
+        for step in steps:
+            for statement in split_statements(step):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    return len(steps)
+
+
+def split_statements(script: str) -> tuple[str, ...]:
+    """The statements of an SQL script; `executescript` would commit the transaction around it."""
+    statements: list[str] = []
+    current = ""
+    for line in script.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            statements.append(current)
+            current = ""
+    return tuple(statements)

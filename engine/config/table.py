@@ -1,0 +1,171 @@
+"""The one table of settings: names, types, defaults, meanings and bounds.
+
+Validation, the commented `trickle.toml` of a new workspace and the documentation all come from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar, get_type_hints
+
+T = TypeVar("T")
+
+
+def _setting(
+    default: T,
+    meaning: str,
+    *,
+    unit: str = "",
+    choices: tuple[str, ...] = (),
+    least: float | None = None,
+    most: float | None = None,
+) -> T:
+    metadata = {"meaning": meaning, "unit": unit, "choices": choices, "least": least, "most": most}
+    made: T = field(default=default, metadata=metadata)
+    return made
+
+
+@dataclass(frozen=True)
+class WorkspaceSettings:
+    name: str = _setting("", "What the workspace is called on screen; empty: the name of its folder.")
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    master: str = _setting("local[*]", "Where Spark runs: local[*] or the master of any cluster.")
+    driver_memory: str = _setting("2g", "Memory of the Spark driver, as Spark writes it.", unit="memory")
+    shuffle_partitions: int = _setting(
+        0, "Partitions of a shuffle; 0: as many as there are cores.", unit="partitions", least=0
+    )
+    java_home: str = _setting("", "The Java to use; empty: JAVA_HOME, the PATH, then the bundled one.")
+    log_level: str = _setting(
+        "ERROR",
+        "What Spark writes to the workspace's logs.",
+        choices=("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF"),
+    )
+    conf: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata={"meaning": "Any setting of Spark itself, passed on as it is written."},
+    )
+
+
+@dataclass(frozen=True)
+class SourcesSettings:
+    enable_cdf: str = _setting(
+        "ask",
+        "May Trickle switch the Change Data Feed on in a source that others own?",
+        choices=("ask", "never", "always"),
+    )
+
+
+@dataclass(frozen=True)
+class RefreshSettings:
+    default_schedule: str = _setting(
+        "30s", "Schedule of a stream table that names none and has no consumers.", unit="duration"
+    )
+    min_schedule: str = _setting("1s", "Shorter schedules are refused.", unit="duration")
+    max_concurrent_refreshes: int = _setting(4, "Refreshes that may run at once.", unit="refreshes", least=1)
+    max_driver_delta_mb: int = _setting(
+        64, "A larger change is never collected to the driver.", unit="MB", least=0
+    )
+    max_driver_delta_rows: int = _setting(
+        200_000, "A change of more rows is never collected to the driver.", unit="rows", least=0
+    )
+    max_change_ratio: float = _setting(
+        0.5,
+        "In AUTO, a change of more than this share of a source's rows is refreshed fully.",
+        unit="share",
+        least=0,
+        most=1,
+    )
+
+
+@dataclass(frozen=True)
+class CompileSettings:
+    max_parse_depth: int = _setting(64, "A query that is nested deeper is refused.", unit="levels", least=1)
+    max_parse_nodes: int = _setting(100_000, "A query with more parts is refused.", unit="nodes", least=1)
+
+
+@dataclass(frozen=True)
+class HistorySettings:
+    retention_days: int = _setting(30, "How long the refresh history is kept.", unit="days", least=1)
+
+
+@dataclass(frozen=True)
+class UiSettings:
+    theme: str = _setting("night", "The dashboard's theme.")
+    glyphs: str = _setting(
+        "unicode", "The characters that the dashboard draws with.", choices=("unicode", "ascii")
+    )
+
+
+@dataclass(frozen=True)
+class SchedulerSettings:
+    tick_ms: int = _setting(250, "How often the scheduler looks for work.", unit="ms", least=1)
+    heartbeat_s: float = _setting(2.0, "How often the scheduler renews its lease.", unit="s", least=0.05)
+    lease_timeout_s: float = _setting(
+        10.0, "A scheduler that was silent for this long has lost its lease.", unit="s", least=0.1
+    )
+    drain_timeout_s: float = _setting(
+        60.0, "How long a stopping scheduler waits for running refreshes.", unit="s", least=0
+    )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the table of settings."""
+
+    key: str
+    #: text, choice, integer, number, duration or table
+    type: str
+    default: Any
+    meaning: str
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def env(self) -> str:
+        return "TRICKLE_" + self.key.upper().replace(".", "_")
+
+    @property
+    def section(self) -> str:
+        return self.key.partition(".")[0]
+
+
+#: the sections of trickle.toml, in order
+SECTIONS: dict[str, type] = {
+    "workspace": WorkspaceSettings,
+    "spark": SparkSettings,
+    "sources": SourcesSettings,
+    "refresh": RefreshSettings,
+    "compile": CompileSettings,
+    "history": HistorySettings,
+    "ui": UiSettings,
+    "scheduler": SchedulerSettings,
+}
+
+
+def _table_of_settings() -> tuple[Setting, ...]:
+    names = {str: "text", int: "integer", float: "number"}
+    table = []
+    for section, kind in SECTIONS.items():
+        hints = get_type_hints(kind)
+        for each in fields(kind):
+            facts = dict(each.metadata)
+            type_name = names.get(hints[each.name], "table")
+            if facts.get("choices"):
+                type_name = "choice"
+            elif facts.get("unit") == "duration":
+                type_name = "duration"
+            default = {} if type_name == "table" else each.default
+            table.append(Setting(key=f"{section}.{each.name}", type=type_name, default=default, **facts))
+    return tuple(table)
+
+
+#: every setting there is, in the order of the sections
+SETTINGS: tuple[Setting, ...] = _table_of_settings()
+
+BY_KEY: dict[str, Setting] = {setting.key: setting for setting in SETTINGS}
