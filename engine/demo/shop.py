@@ -192,6 +192,8 @@ class Shop:
         return Moment("orders move on", changes(TableChange("orders", updates=tuple(updates))))
 
     def _payments_arrive(self, now: datetime) -> Moment:
+        # chosen before new ones come in: a commit changes a row once
+        pending = [row for row in self.payments.values() if row["status"] == "pending"][:2]
         paid = {payment["order_id"] for payment in self.payments.values()}
         owed = [
             key for key, order in self.orders.items() if key not in paid and order["status"] != "cancelled"
@@ -201,7 +203,6 @@ class Shop:
             # banks book with a delay: the row is new, what it tells is not
             late_h = self.chance.uniform(2, 48) if self.chance.random() < 0.15 else 0.0
             inserts.append(self.new_payment(order_id, now - timedelta(hours=late_h), self._payment_status()))
-        pending = [row for row in self.payments.values() if row["status"] == "pending"][:2]
         updates = []
         for row in pending:
             self.payments[row["payment_id"]] = {**row, "status": "settled", "paid_at": now}
@@ -385,7 +386,7 @@ def status_weights(age_days: float) -> tuple[int, int, int, int]:
 def reopen_shop(seed: int, tables: dict[str, list[Row]], next_ids: dict[str, int]) -> Shop:
     """The shop as its tables say: `tables` holds all customers and products and the latest orders."""
     items: dict[int, list[Row]] = {}
-    for line in tables["order_items"]:
+    for line in sorted(tables["order_items"], key=lambda line: int(line["line"])):
         items.setdefault(line["order_id"], []).append(line)
     shop = Shop(
         # another seed at every start, or the same customers would order the same things again

@@ -97,6 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     exit_with_parent()
     make_sources(given.lake, given.seed, Size(), datetime.now(UTC))
+    # whoever started this waits for the tables, not for the first commit
+    print("ready", flush=True)
     Writer(given.lake, given.seed).run(given.pause)
 
 
