@@ -1,0 +1,1 @@
+"""What happened and how it is going: refresh history, later metrics, health and advice."""
