@@ -1,0 +1,154 @@
+"""Scalar expressions: an immutable wrapper around sqlglot trees.
+
+Inside the algebra a column has one name in the whole query, so a scalar needs no table qualifiers and can be
+moved through operators by substitution alone. Trees are shared and must never be mutated: whatever changes one
+copies it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class Scalar:
+    tree: exp.Expr
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns it reads."""
+        return frozenset(self.column_uses)
+
+    @property
+    def column_uses(self) -> tuple[str, ...]:
+        """The same, each as often as it occurs."""
+        return tuple(column.name for column in self.tree.find_all(exp.Column))
+
+    @property
+    def as_column(self) -> str | None:
+        """The name, when this is nothing but a column."""
+        return self.tree.name if isinstance(self.tree, exp.Column) else None
+
+    def substitute(self, values: Mapping[str, Scalar]) -> Scalar:
+        """This scalar with columns replaced by other scalars."""
+        if not self.columns & values.keys():
+            return self
+
+        def replace(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column) and node.name in values:
+                return _atom(values[node.name].tree.copy())
+            return node
+
+        return Scalar(self.tree.copy().transform(replace, copy=False))
+
+    def __str__(self) -> str:
+        return self.sql()
+
+    def sql(self, dialect: str = "spark") -> str:
+        """For people: without quotes around plain names."""
+        plain = self.tree.copy()
+        for identifier in plain.find_all(exp.Identifier):
+            if identifier.name.replace("_", "a").isalnum():
+                identifier.set("quoted", False)
+        return plain.sql(dialect=dialect)
+
+
+def _atom(tree: exp.Expr) -> exp.Expr:
+    """In parentheses where precedence could bite."""
+    return exp.paren(tree, copy=False) if isinstance(tree, exp.Binary | exp.Unary | exp.Connector) else tree
+
+
+def col(name: str) -> Scalar:
+    return Scalar(exp.column(exp.to_identifier(name, quoted=True)))
+
+
+def lit(value: int | str) -> Scalar:
+    return Scalar(exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(value))
+
+
+def null() -> Scalar:
+    return Scalar(exp.null())
+
+
+def cast(value: Scalar, to_type: str) -> Scalar:
+    return Scalar(exp.Cast(this=value.tree.copy(), to=exp.DataType.build(to_type, dialect="spark")))
+
+
+def eq(left: Scalar, right: Scalar) -> Scalar:
+    return _binary(exp.EQ, left, right)
+
+
+def null_safe_eq(left: Scalar, right: Scalar) -> Scalar:
+    """Equality for keys: NULL equals NULL."""
+    return _binary(exp.NullSafeEQ, left, right)
+
+
+def ne(left: Scalar, right: Scalar) -> Scalar:
+    return _binary(exp.NEQ, left, right)
+
+
+def lt(left: Scalar, right: Scalar) -> Scalar:
+    return _binary(exp.LT, left, right)
+
+
+def le(left: Scalar, right: Scalar) -> Scalar:
+    return _binary(exp.LTE, left, right)
+
+
+def gt(left: Scalar, right: Scalar) -> Scalar:
+    return _binary(exp.GT, left, right)
+
+
+def add(left: Scalar, right: Scalar) -> Scalar:
+    return _binary(exp.Add, left, right)
+
+
+def divide(left: Scalar, right: Scalar) -> Scalar:
+    return _binary(exp.Div, left, right)
+
+
+def neg(value: Scalar) -> Scalar:
+    return Scalar(exp.Neg(this=_atom(value.tree.copy())))
+
+
+def is_null(value: Scalar) -> Scalar:
+    return Scalar(exp.Is(this=_atom(value.tree.copy()), expression=exp.null()))
+
+
+def not_null(value: Scalar) -> Scalar:
+    return Scalar(exp.Not(this=is_null(value).tree))
+
+
+def coalesce(value: Scalar, otherwise: Scalar) -> Scalar:
+    return Scalar(exp.Coalesce(this=value.tree.copy(), expressions=[otherwise.tree.copy()]))
+
+
+def all_of(conditions: Iterable[Scalar]) -> Scalar:
+    trees = [condition.tree.copy() for condition in conditions]
+    return Scalar(exp.and_(*trees, copy=False)) if trees else Scalar(exp.true())
+
+
+def any_of(conditions: Iterable[Scalar]) -> Scalar:
+    trees = [condition.tree.copy() for condition in conditions]
+    return Scalar(exp.or_(*trees, copy=False)) if trees else Scalar(exp.false())
+
+
+def case(*branches: tuple[Scalar, Scalar], otherwise: Scalar | None = None) -> Scalar:
+    ifs = [exp.If(this=when.tree.copy(), true=then.tree.copy()) for when, then in branches]
+    return Scalar(exp.Case(ifs=ifs, default=otherwise.tree.copy() if otherwise else None))
+
+
+def conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
+    """The parts of an AND, however nested."""
+    tree = condition.tree.unnest()
+    if isinstance(tree, exp.And):
+        return conjuncts(Scalar(tree.left)) + conjuncts(Scalar(tree.right))
+    return (Scalar(tree),)
+
+
+def _binary(kind: type[exp.Binary], left: Scalar, right: Scalar) -> Scalar:
+    return Scalar(kind(this=_atom(left.tree.copy()), expression=_atom(right.tree.copy())))

@@ -1,0 +1,88 @@
+"""A plan bound to one refresh: which sources changed, and how, decides what is left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from engine.algebra.nodes import WEIGHT, Empty, Node, Role, Scan, leaves, rewrite
+from engine.compile.keep import Kept
+from engine.compile.optimize import STATEMENT_RULES, Optimized, optimize
+from engine.records import Stage
+
+
+class Change(StrEnum):
+    """What happened to a source between two versions."""
+
+    NONE = "none"
+    APPEND = "append"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What one refresh runs, as trees ready to be rendered."""
+
+    #: its result is read by `change` as the leaf NET
+    first: Node | None
+    #: gives the change set
+    change: Node
+    #: does it only insert?
+    appends: bool
+    stages: tuple[Stage, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return isinstance(self.first or self.change, Empty)
+
+    @property
+    def delta_columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each source's change that are read, by source."""
+        found: dict[str, dict[str, None]] = {}
+        for leaf in self._leaves():
+            if leaf.leaf.role is Role.DELTA:
+                read = ((source, None) for _, source, _ in leaf.fields if source != WEIGHT)
+                found.setdefault(leaf.leaf.name, {}).update(read)
+        return {name: tuple(columns) for name, columns in found.items()}
+
+    @property
+    def whole_relations(self) -> frozenset[str]:
+        """Sources of which more than the change is read."""
+        return frozenset(leaf.leaf.name for leaf in self._leaves() if leaf.leaf.role in (Role.NEW, Role.OLD))
+
+    def _leaves(self) -> tuple[Scan, ...]:
+        return (leaves(self.first) if self.first else ()) + leaves(self.change)
+
+
+def bind(kept: Kept, changes: Mapping[str, Change]) -> Statements:
+    """Prunes what did not change. `changes` says it of each source; one that is not named did not change."""
+    grew_only = all(change is not Change.MIXED for change in changes.values())
+    if grew_only and kept.append is not None:
+        only = _statement(kept.append, changes, "append")
+        return Statements(None, only.root, True, only.stages)
+    first = _statement(kept.first, changes, "first") if kept.first is not None else None
+    change = _statement(kept.change, changes, "change")
+    stages = (*first.stages, *change.stages) if first else change.stages
+    return Statements(first.root if first else None, change.root, False, stages)
+
+
+def _statement(tree: Node, changes: Mapping[str, Change], name: str) -> Optimized:
+    return optimize(_settle(tree, changes), STATEMENT_RULES, f"{name}: ")
+
+
+def _settle(root: Node, changes: Mapping[str, Change]) -> Node:
+    """Leaves of sources that did not change: no change, and the old version is the new one."""
+
+    def settle(node: Node) -> Node:
+        if not isinstance(node, Scan) or changes.get(node.leaf.name, Change.NONE) is not Change.NONE:
+            return node
+        match node.leaf.role:
+            case Role.DELTA:
+                return Empty(node.columns)
+            case Role.OLD:
+                return replace(node, leaf=replace(node.leaf, role=Role.NEW))
+            case _:
+                return node
+
+    return rewrite(root, settle)

@@ -1,0 +1,10 @@
+"""From a query to the change of its result: one file for each family of operators, one rule for each operator.
+
+`delta(tree)` is a tree of weighted rows. The rules are exact because the old version of every source can be read.
+They are written without regard to cost; the optimizer prunes what did not change.
+"""
+
+from engine.compile.differentiate import aggregate, join, linear
+from engine.compile.differentiate.dispatch import Rule, delta, rule_of
+
+__all__ = ["Rule", "aggregate", "delta", "join", "linear", "rule_of"]

@@ -1,0 +1,58 @@
+"""Rules that make a tree cheaper without changing its rows: one file, one function each.
+
+The order is part of the design, so it is written down here with its reasons, once for plans (made when a query is
+compiled) and once for statements (bound to one refresh).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.algebra.display import show
+from engine.algebra.nodes import Node
+from engine.compile.optimize.grow_from_change import grow_from_change
+from engine.compile.optimize.merge_projects import merge_projects
+from engine.compile.optimize.prune_columns import prune_columns
+from engine.compile.optimize.prune_empty import prune_empty
+from engine.compile.optimize.push_filters import push_filters
+from engine.compile.optimize.push_touched_keys import push_touched_keys
+from engine.errors import InternalError
+from engine.records import Stage
+
+Rule = Callable[[Node], Node]
+
+PLAN_RULES: tuple[Rule, ...] = (
+    merge_projects,  # first: derived tables leave projections between operators that belong together
+    push_filters,  # a filter below a join makes the change small before anything else looks at it
+    merge_projects,  # filters that moved leave projections next to each other
+    prune_columns,  # then what the filters still need is known
+)
+
+STATEMENT_RULES: tuple[Rule, ...] = (
+    prune_empty,  # first: most branches are about sources that did not change
+    push_touched_keys,  # keys of the change become filters close to the leaves
+    grow_from_change,  # after that the order of joins is decided on what is left
+    prune_columns,  # last: branches that went took columns with them
+)
+
+
+@dataclass(frozen=True)
+class Optimized:
+    root: Node
+    stages: tuple[Stage, ...]
+
+
+def optimize(root: Node, rules: tuple[Rule, ...], prefix: str = "") -> Optimized:
+    """Applies the rules in order, keeps a picture of each, and checks that none changes the columns."""
+    stages = []
+    for rule in rules:
+        began = time.perf_counter()
+        changed = rule(root)
+        if [(c.name, c.type) for c in changed.columns] != [(c.name, c.type) for c in root.columns]:
+            raise InternalError(f"the rule {rule.__name__} changed the columns of the result")
+        took_ms = (time.perf_counter() - began) * 1000
+        stages.append(Stage(prefix + rule.__name__, show(changed), changed is not root and changed != root, took_ms))
+        root = changed
+    return Optimized(root, tuple(stages))

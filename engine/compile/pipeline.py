@@ -1,0 +1,246 @@
+"""The journey of a query, in the order in which it happens:
+
+    text ─ parse ─ analyse (Spark) ─ lower ─ PLAN_RULES ─ keep (differentiate) ─ PLAN_RULES ─ MaintenancePlan
+
+Pure but for the questions to Spark, which gives names and types and is asked through `Analyzer`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from sqlglot import exp
+
+from engine.algebra.display import describe, show
+from engine.algebra.nodes import Leaf, Node, Role, Scan, leaves
+from engine.compile.differentiate import rule_of
+from engine.compile.keep import Kept, choose
+from engine.compile.lower import Lowered, Relations, lower, rename_outputs
+from engine.compile.optimize import PLAN_RULES, optimize
+from engine.compile.parse import Limits, ParsedQuery, parse, table_positions, unknown_relation
+from engine.compile.plan import MaintenancePlan
+from engine.compile.render import render
+from engine.errors import InvalidArgument, QueryParseError, UnsupportedOperator, VolatileFunction
+from engine.records import Column, Notice, PlanNode, Reason, ReasonCode, Stage
+
+#: what Delta refuses in a column name without column mapping
+ILLEGAL_IN_NAMES = " ,;{}()\n\t="
+
+
+class Analyzer(Protocol):
+    """Spark's opinion. In statements the sources stand under their own names."""
+
+    def describe(self, sql: str) -> tuple[Column, ...]: ...
+
+    def same_semantics(self, one: str, other: str) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    text: str
+    #: every source and stream table that a query may name
+    relations: Mapping[str, tuple[Column, ...]]
+    limits: Limits = field(default_factory=Limits)
+    #: asked for refresh_mode FULL: what cannot be maintained is no obstacle
+    full: bool = False
+
+
+def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
+    """The plan of a query, also when it can only be recomputed. Raises for what is wrong with the query itself."""
+    began = time.perf_counter()
+    asked = _Timed(analyzer)
+    parsed = parse(request.text, request.limits)
+    sources = _known_sources(parsed, request.relations)
+    stages = [Stage("parse", parsed.tree.sql(dialect="spark", pretty=True), False, _ms_since(began))]
+    visible, notices = _legal_names(asked.describe(parsed.text))
+    relations = {name.casefold(): (name, request.relations[name]) for name in sources}
+    volatile, root, kept, reason = False, None, None, None
+    try:
+        _trust(parsed, asked)
+        root, made = _canonical(parsed, relations, visible, asked)
+        stages += made.stages
+        notices += made.notices
+        kept, stages_of_keeping = _keep(root)
+        stages += stages_of_keeping
+    except UnsupportedOperator as error:
+        if request.full:
+            reason = Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL")
+        else:
+            reason = Reason(ReasonCode.UNSUPPORTED, error.message, error.position)
+        kept = None
+    except VolatileFunction as error:
+        if not request.full:
+            raise
+        volatile = True
+        reason = Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL")
+        notices += (Notice(f"{error.message}: each refresh recomputes everything, and verify cannot compare"),)
+    used = _used(kept.full) if kept else {name: request.relations[name] for name in sources}
+    return MaintenancePlan(
+        query=request.text,
+        sources=sources,
+        used_columns=used,
+        root=root if kept else None,
+        kept=kept,
+        full_reason=reason,
+        visible=visible,
+        stages=tuple(stages),
+        notices=notices,
+        tree=plan_tree(root, kept) if kept and root else _opaque_tree(sources, reason),
+        volatile=volatile,
+        planning_ms=_ms_since(began) - asked.spent_ms,
+        analysis_ms=asked.spent_ms,
+    )
+
+
+@dataclass(frozen=True)
+class _Made:
+    stages: tuple[Stage, ...]
+    notices: tuple[Notice, ...]
+
+
+def _canonical(
+    parsed: ParsedQuery, relations: Relations, visible: tuple[Column, ...], asked: _Timed
+) -> tuple[Node, _Made]:
+    began, before = time.perf_counter(), asked.spent_ms
+    lowered: Lowered = lower(parsed, relations, lambda node: asked.describe(render(node, _source_places)))
+    if len(lowered.root.columns) != len(visible):
+        raise UnsupportedOperator("Spark gives this query other columns than its text seems to have")
+    root = rename_outputs(lowered.root, [c.name for c in visible], [c.type for c in visible])
+    took_ms = _ms_since(began) - (asked.spent_ms - before)
+    stage = Stage("lower", show(root), True, took_ms)
+    optimized = optimize(root, PLAN_RULES)
+    notices: tuple[Notice, ...] = ()
+    if lowered.ignored_order is not None:
+        text = f"ORDER BY ({lowered.ignored_order}) has no effect: a stored table has no order"
+        notices = (Notice(text, "order when you read it"),)
+    return optimized.root, _Made((stage, *optimized.stages), notices)
+
+
+def _keep(root: Node) -> tuple[Kept, tuple[Stage, ...]]:
+    began = time.perf_counter()
+    kept = choose(root)
+    stages = [Stage(f"keep {kept.rule.name}", show(kept.full), True, _ms_since(began))]
+
+    def optimized(name: str, tree: Node | None) -> Node | None:
+        if tree is None:
+            return None
+        stages.append(Stage(f"{name}: as derived", show(tree), True, 0.0))
+        made = optimize(tree, PLAN_RULES, f"{name}: ")
+        stages.extend(made.stages)
+        return made.root
+
+    full, change = optimized("full", kept.full), optimized("change", kept.change)
+    first, append = optimized("first", kept.first), optimized("append", kept.append)
+    return replace(kept, full=full or kept.full, change=change or kept.change, first=first, append=append), tuple(
+        stages
+    )
+
+
+def _known_sources(parsed: ParsedQuery, relations: Mapping[str, object]) -> tuple[str, ...]:
+    known = {name.casefold(): name for name in relations}
+    places = table_positions(parsed)
+    for name in parsed.sources:
+        if name.casefold() not in known:
+            raise unknown_relation(name, relations, places.get(name.casefold()))
+    if not parsed.sources:
+        raise QueryParseError(
+            "the query reads no source, so its result would never change",
+            hint="create an ordinary table instead",
+        )
+    return tuple(known[name.casefold()] for name in parsed.sources)
+
+
+def _trust(parsed: ParsedQuery, asked: _Timed) -> None:
+    """The parser is not believed: Spark must find that its reading means the same as the text."""
+    if not asked.same_semantics(parsed.text, parsed.rendered()):
+        raise UnsupportedOperator(
+            "this query is not read by Trickle as Spark reads it",
+            detail=f"read as: {parsed.rendered()}",
+            hint="write it in another way, or use refresh_mode = 'FULL'",
+        )
+
+
+def _legal_names(columns: tuple[Column, ...]) -> tuple[tuple[Column, ...], tuple[Notice, ...]]:
+    """Output names that can be stored; an unnamed expression gets a name made from its text."""
+    legal: list[Column] = []
+    notices: list[Notice] = []
+    for column in columns:
+        name = column.name
+        if any(char in ILLEGAL_IN_NAMES for char in name):
+            name = "_".join("".join(" " if c in ILLEGAL_IN_NAMES else c for c in name).split()).strip("_") or "expr"
+            notices.append(Notice(f"the column {column.name} is stored as {name}", "name it with AS"))
+        if name.casefold().startswith("__trickle"):
+            raise InvalidArgument(f"the column name {name} is reserved", hint="names with __trickle are Trickle's own")
+        if name.casefold() in {each.name.casefold() for each in legal}:
+            raise QueryParseError(f"two columns are named {name}", hint="rename one with AS")
+        if column.type == "void":
+            raise QueryParseError(f"the column {name} is always NULL and has no type", hint="cast it")
+        legal.append(replace(column, name=name))
+    return tuple(legal), tuple(notices)
+
+
+def _used(full: Node) -> dict[str, tuple[Column, ...]]:
+    found: dict[str, dict[str, Column]] = {}
+    for leaf in leaves(full):
+        columns = found.setdefault(leaf.leaf.name, {})
+        columns.update((source, Column(source, type_)) for _, source, type_ in leaf.fields)
+    return {name: tuple(columns.values()) for name, columns in found.items()}
+
+
+def plan_tree(root: Node, kept: Kept) -> PlanNode:
+    """The query as people see it in EXPLAIN: each operator with the rule that maintains it."""
+    numbers = iter(range(1, 1_000_000))
+
+    def visit(node: Node) -> PlanNode:
+        number = next(numbers)
+        label, detail = describe(node)
+        if isinstance(node, Scan):
+            label, detail = node.leaf.name, ", ".join(source for _, source, _ in node.fields)
+        rule = rule_of(node)
+        return PlanNode(f"op{number}", label, detail, rule.name, rule.why, tuple(map(visit, node.inputs)))
+
+    body = visit(root)
+    return PlanNode("op0", "Result", ", ".join(kept.identity), kept.rule.name, kept.rule.why, (body,))
+
+
+def _opaque_tree(sources: tuple[str, ...], reason: Reason | None) -> PlanNode:
+    leaves_ = tuple(PlanNode(f"op{index}", name, "", "read whole", "") for index, name in enumerate(sources, start=1))
+    return PlanNode("op0", "Result", "", "recompute", reason.text if reason else "", leaves_)
+
+
+def _source_places(leaf: Leaf) -> exp.Expr:
+    if leaf.role is not Role.NEW:
+        raise UnsupportedOperator("only sources are described")
+    return exp.to_table(f'"{leaf.name}"')
+
+
+class _Timed:
+    """An analyzer that remembers its answers and how long they took."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+        self._answers: dict[str, tuple[Column, ...]] = {}
+        self.spent_ms = 0.0
+
+    def describe(self, sql: str) -> tuple[Column, ...]:
+        if sql not in self._answers:
+            began = time.perf_counter()
+            try:
+                self._answers[sql] = self._analyzer.describe(sql)
+            finally:
+                self.spent_ms += _ms_since(began)
+        return self._answers[sql]
+
+    def same_semantics(self, one: str, other: str) -> bool:
+        began = time.perf_counter()
+        try:
+            return self._analyzer.same_semantics(one, other)
+        finally:
+            self.spent_ms += _ms_since(began)
+
+
+def _ms_since(began: float) -> float:
+    return (time.perf_counter() - began) * 1000

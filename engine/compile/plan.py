@@ -1,0 +1,57 @@
+"""A maintenance plan: everything a refresh needs to know of a query, made once from its text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.algebra.nodes import Node
+from engine.compile.keep import Kept
+from engine.records import Column, Notice, PlanNode, Reason, Stage
+
+#: counts up when the same query is kept in another form, so that stored tables of the old form are rebuilt
+LAYOUT = 1
+
+
+@dataclass(frozen=True)
+class MaintenancePlan:
+    query: str
+    #: sources under their names in the workspace, in order of appearance
+    sources: tuple[str, ...]
+    #: the columns of each source that the query reads
+    used_columns: Mapping[str, tuple[Column, ...]]
+    #: the query in canonical form; None when it can only be recomputed
+    root: Node | None
+    kept: Kept | None
+    #: why it can only be recomputed
+    full_reason: Reason | None
+    visible: tuple[Column, ...]
+    stages: tuple[Stage, ...]
+    notices: tuple[Notice, ...]
+    tree: PlanNode
+    #: an answer that changes by itself: there is no NO_DATA, and verify has nothing to compare with
+    volatile: bool
+    planning_ms: float
+    analysis_ms: float
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Of the stored table."""
+        return self.kept.columns if self.kept else self.visible
+
+    @property
+    def hidden(self) -> tuple[Column, ...]:
+        return self.kept.hidden if self.kept else ()
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when the same text would mean, or be stored as, something else."""
+        parts = [
+            f"layout {LAYOUT}",
+            self.query,
+            "ansi utc",
+            repr([(c.name, c.type) for c in self.columns]),
+            repr([(name, [(c.name, c.type) for c in used]) for name, used in sorted(self.used_columns.items())]),
+        ]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

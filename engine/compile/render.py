@@ -1,0 +1,308 @@
+"""Algebra to SQL: trees of sqlglot, rendered to text once, at the very end.
+
+Filters and projections melt into the SELECT they stand on, scans into the FROM of a join, so that what comes out
+reads as a person would write it. A subtree that is used twice becomes a common table expression.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import singledispatchmethod
+
+from sqlglot import exp
+
+from engine.algebra.nodes import (
+    Aggregate,
+    AggregateKind,
+    Aggregation,
+    Empty,
+    Filter,
+    InnerJoin,
+    Leaf,
+    LeftJoin,
+    Node,
+    Numbered,
+    Project,
+    Repeat,
+    Scan,
+    SemiJoin,
+    UnionAll,
+)
+from engine.algebra.scalars import Scalar, col, null_safe_eq
+from engine.errors import InternalError
+
+#: where a leaf is found: a table expression of sqlglot
+Places = Callable[[Leaf], exp.Expr]
+
+
+def by_name(leaf: Leaf) -> exp.Expr:
+    """Leaves as plain names, `delta_orders`: for people, golden files and temporary views."""
+    return exp.to_table(f'"{leaf}"')
+
+
+def render(root: Node, places: Places = by_name, dialect: str = "spark", *, pretty: bool = False) -> str:
+    return _Renderer(root, places).statement().sql(dialect=dialect, pretty=pretty)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A SELECT in the making: FROM and WHERE, and what each column of the tree is in it."""
+
+    relation: exp.Expr
+    columns: dict[str, exp.Expr]
+    joins: tuple[exp.Join, ...] = ()
+    where: tuple[exp.Expr, ...] = ()
+    group: tuple[exp.Expr, ...] | None = None
+    #: may a Filter or Project above still melt into it?
+    open: bool = True
+    hint: str | None = field(default=None)
+
+    @property
+    def is_relation(self) -> bool:
+        """Nothing but one relation: can stand in another FROM as it is."""
+        return self.open and not self.joins and not self.where and self.group is None
+
+    def select(self) -> exp.Select:
+        chosen = [
+            exp.alias_(value.copy(), exp.to_identifier(name, quoted=True)) for name, value in self.columns.items()
+        ]
+        select = exp.Select(expressions=chosen or [exp.Literal.number(1)])
+        select.set("from_", exp.From(this=self.relation.copy()))
+        select.set("joins", [join.copy() for join in self.joins])
+        if self.where:
+            select.set("where", exp.Where(this=exp.and_(*(each.copy() for each in self.where), copy=False)))
+        if self.group:
+            select.set("group", exp.Group(expressions=[each.copy() for each in self.group]))
+        if self.hint:
+            hinted = exp.Anonymous(this="BROADCAST", expressions=[exp.to_identifier(self.hint)])
+            select.set("hint", exp.Hint(expressions=[hinted]))
+        return select
+
+
+class _Renderer:
+    def __init__(self, root: Node, places: Places) -> None:
+        self.root = root
+        self.places = places
+        self.uses = _count_uses(root)
+        self.shared: dict[int, str] = {}
+        self.definitions: list[exp.CTE] = []
+        self.aliases: dict[str, int] = {}
+
+    def statement(self) -> exp.Expr:
+        query = self.query(self.root)
+        if self.definitions:
+            query.set("with_", exp.With(expressions=self.definitions))
+        return query
+
+    # ------------------------------------------------------------ the three forms of a subtree
+
+    def query(self, node: Node) -> exp.Query:
+        """As a statement of its own."""
+        if isinstance(node, UnionAll):
+            parts = [self.query(member) for member in node.members]
+            union = parts[0]
+            for part in parts[1:]:
+                union = exp.Union(this=union, expression=part, distinct=False)
+            return union
+        return self.block(node).select()
+
+    def block(self, node: Node) -> _Block:
+        """As a SELECT that may still grow."""
+        if self.uses[id(node)] > 1 and not isinstance(node, Scan | Empty):
+            return self.shared_block(node)
+        return self.make(node)
+
+    def shared_block(self, node: Node) -> _Block:
+        if id(node) not in self.shared:
+            name = self.alias("step")
+            query = self.query(node) if isinstance(node, UnionAll) else self.make(node).select()
+            self.definitions.append(exp.CTE(this=query, alias=exp.TableAlias(this=exp.to_identifier(name))))
+            self.shared[id(node)] = name
+        source = self.shared[id(node)]
+        alias = self.alias(source[:1])
+        return self.relation_block(exp.alias_(exp.to_table(source), alias, table=True), alias, node)
+
+    def relation(self, node: Node) -> _Block:
+        """As something that can stand in a FROM."""
+        block = self.block(node)
+        return block if block.is_relation else self.derived(block.select(), node)
+
+    def derived(self, query: exp.Query, node: Node) -> _Block:
+        alias = self.alias("t")
+        subquery = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias)))
+        return self.relation_block(subquery, alias, node)
+
+    def relation_block(self, relation: exp.Expr, alias: str, node: Node) -> _Block:
+        return _Block(relation, {column.name: _ref(alias, column.name) for column in node.columns})
+
+    def alias(self, base: str) -> str:
+        self.aliases[base] = self.aliases.get(base, 0) + 1
+        count = self.aliases[base]
+        return f"{base}{count}" if len(base) == 1 or base == "step" else base + (f"_{count}" if count > 1 else "")
+
+    # ------------------------------------------------------------ one method for each operator
+
+    @singledispatchmethod
+    def make(self, node: Node) -> _Block:
+        raise InternalError(f"{type(node).__name__} cannot be rendered")
+
+    @make.register
+    def _(self, node: Scan) -> _Block:
+        alias = self.alias(str(node.leaf))
+        place = exp.alias_(self.places(node.leaf), exp.to_identifier(alias, quoted=True), table=True)
+        return _Block(place, {name: _ref(alias, source) for name, source, _ in node.fields})
+
+    @make.register
+    def _(self, node: Empty) -> _Block:
+        nothing = exp.select(
+            *(
+                exp.alias_(
+                    exp.Cast(this=exp.null(), to=exp.DataType.build(column.type, dialect="spark")),
+                    exp.to_identifier(column.name, quoted=True),
+                )
+                for column in node.columns
+            )
+        ).where(exp.false())
+        return self.derived(nothing, node)
+
+    @make.register
+    def _(self, node: Filter) -> _Block:
+        block = self.block(node.input)
+        if not block.open or block.group is not None:
+            block = self.derived(block.select(), node.input)
+        return replace(block, where=(*block.where, self.scalar(node.predicate, block)))
+
+    @make.register
+    def _(self, node: Project) -> _Block:
+        block = self.block(node.input)
+        if not block.open or _would_repeat(node, block):
+            block = self.derived(block.select(), node.input)
+        return replace(block, columns={output.name: self.scalar(output.scalar, block) for output in node.outputs})
+
+    @make.register
+    def _(self, node: InnerJoin) -> _Block:
+        blocks = [self.liftable(member) for member in node.members]
+        first, *others = blocks
+        columns = dict(first.columns)
+        pending = list(node.conditions)
+        joins: list[exp.Join] = list(first.joins)
+        for block in others:
+            columns.update(block.columns)
+            ready = [each for each in pending if each.columns <= columns.keys()]
+            pending = [each for each in pending if each not in ready]
+            joined = _Block(block.relation, columns)
+            join = exp.Join(this=block.relation.copy())
+            if ready:
+                join.set("on", exp.and_(*(self.scalar(each, joined) for each in ready), copy=False))
+            else:
+                join.set("kind", "CROSS")
+            joins.append(join)
+        where = tuple(condition for block in blocks for condition in block.where)
+        whole = _Block(first.relation, columns, tuple(joins), where)
+        return replace(whole, where=(*where, *(self.scalar(each, whole) for each in pending)))
+
+    def liftable(self, node: Node) -> _Block:
+        """A member of an inner join: its WHERE may move up, its joins and groups may not."""
+        block = self.block(node)
+        if block.open and not block.joins and block.group is None:
+            return block
+        return self.derived(block.select(), node)
+
+    @make.register
+    def _(self, node: LeftJoin) -> _Block:
+        left, right = self.relation(node.left), self.relation(node.right)
+        columns = {**left.columns, **right.columns}
+        joined = _Block(left.relation, columns)
+        on = exp.and_(*(self.scalar(each, joined) for each in node.conditions), copy=False)
+        return replace(joined, joins=(exp.Join(this=right.relation.copy(), side="LEFT", on=on),))
+
+    @make.register
+    def _(self, node: SemiJoin) -> _Block:
+        left, right = self.relation(node.input), self.relation(node.touched)
+        joined = _Block(left.relation, {**left.columns, **right.columns})
+        matches = [self.scalar(null_safe_eq(scalar, col(name)), joined) for scalar, name in node.pairs] or [exp.true()]
+        inner = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=right.relation.copy()))
+        inner = inner.where(*matches, copy=False)
+        return replace(left, where=(*left.where, exp.Exists(this=inner)))
+
+    @make.register
+    def _(self, node: Aggregate) -> _Block:
+        block = self.block(node.input)
+        if not block.open or block.group is not None:
+            block = self.derived(block.select(), node.input)
+        keys = [self.scalar(key.scalar, block) for key in node.keys]
+        columns = dict(zip((key.name for key in node.keys), keys, strict=True))
+        columns |= {made.name: self.aggregation(made, block) for made in node.aggregations}
+        return replace(block, columns=columns, group=tuple(keys), open=True)
+
+    def aggregation(self, made: Aggregation, block: _Block) -> exp.Expr:
+        if made.argument is None:
+            return exp.Count(this=exp.Star(), big_int=True)
+        argument = self.scalar(made.argument, block)
+        match made.kind:
+            case AggregateKind.COUNT:
+                return exp.Count(this=argument, big_int=True)
+            case AggregateKind.SUM:
+                return exp.Sum(this=argument)
+            case AggregateKind.AVG:
+                return exp.Avg(this=argument)
+            case AggregateKind.COUNT_ROWS:
+                raise InternalError("count(*) has no argument")
+
+    @make.register
+    def _(self, node: UnionAll) -> _Block:
+        return replace(self.derived(self.query(node), node), open=True)
+
+    @make.register
+    def _(self, node: Numbered) -> _Block:
+        block = self.relation(node.input)
+        partition = [block.columns[name].copy() for name in node.partition]
+        order = exp.Order(expressions=[exp.Ordered(this=block.columns[name].copy()) for name in node.order])
+        number = exp.Window(this=exp.RowNumber(), partition_by=partition, order=order)
+        count = exp.Window(
+            this=exp.Count(this=exp.Star(), big_int=True), partition_by=[each.copy() for each in partition]
+        )
+        return replace(block, columns={**block.columns, node.number: number, node.count: count}, open=False)
+
+    @make.register
+    def _(self, node: Repeat) -> _Block:
+        block = self.relation(node.input)
+        alias = self.alias("copies")
+        # EXPLODE of a sequence, which sqlglot spells for each dialect.
+        series = exp.GenerateSeries(start=exp.Literal.number(1), end=block.columns[node.times].copy())
+        copies = exp.Unnest(
+            expressions=[series],
+            alias=exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(f"{alias}_number")]),
+        )
+        kept = {column.name: block.columns[column.name] for column in node.columns}
+        return replace(block, joins=(exp.Join(this=copies, kind="CROSS"),), columns=kept, open=False)
+
+    def scalar(self, scalar: Scalar, block: _Block) -> exp.Expr:
+        return scalar.substitute({name: Scalar(tree) for name, tree in block.columns.items()}).tree
+
+
+def _would_repeat(node: Project, block: _Block) -> bool:
+    """Would melting write an expression of the block more than once?"""
+    uses = Counter(name for output in node.outputs for name in output.scalar.column_uses)
+    return any(
+        count > 1 and not isinstance(block.columns[name], exp.Column | exp.Literal) for name, count in uses.items()
+    )
+
+
+def _ref(table: str, column: str) -> exp.Column:
+    return exp.column(exp.to_identifier(column, quoted=True), exp.to_identifier(table, quoted=True))
+
+
+def _count_uses(root: Node) -> dict[int, int]:
+    uses: dict[int, int] = {}
+
+    def visit(node: Node) -> None:
+        uses[id(node)] = uses.get(id(node), 0) + 1
+        if uses[id(node)] == 1:
+            for child in node.inputs:
+                visit(child)
+
+    visit(root)
+    return uses
