@@ -1,0 +1,129 @@
+"""The options of our own statements: one table of what `WITH (…)` may say, and how it is read."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from engine.durations import parse_duration
+from engine.errors import InvalidArgument, Position, QueryParseError
+from engine.records import CdcMode, RefreshMode
+
+
+class StreamTableOptions(TypedDict, total=False):
+    """What was said; what was not is not there. Named as the arguments of `create_stream_table`."""
+
+    schedule: str
+    refresh_mode: str
+    append_only: bool
+    initialize: bool
+    comment: str
+    enable_cdf: bool
+
+
+class SourceOptions(TypedDict, total=False):
+    """Named as the arguments of `add_source`."""
+
+    format: str
+    cdc_mode: str
+    key: tuple[str, ...]
+    enable_cdf: bool
+
+
+@dataclass(frozen=True)
+class Option:
+    name: str
+    #: 'schedule', 'choice', 'boolean', 'text' or 'names'
+    kind: str
+    meaning: str
+    choices: tuple[str, ...] = ()
+
+
+STREAM_TABLE_OPTIONS: tuple[Option, ...] = (
+    Option("schedule", "schedule", "How stale the rows may get: '30s', '1h30m', or 'calculated'."),
+    Option("refresh_mode", "choice", "How it is refreshed.", tuple(RefreshMode)),
+    Option("append_only", "boolean", "Its sources only ever get new rows."),
+    Option("initialize", "boolean", "Fill it at once (the default)."),
+    Option("comment", "text", "What it is for."),
+    Option("enable_cdf", "boolean", "May the Change Data Feed be switched on in its sources?"),
+)
+
+SOURCE_OPTIONS: tuple[Option, ...] = (
+    Option("format", "text", "What lies at the path: 'delta'."),
+    Option("cdc_mode", "choice", "How its changes are found.", tuple(CdcMode)),
+    Option("key", "names", "The columns that tell one row from another: 'id' or ('id', 'line')."),
+    Option("enable_cdf", "boolean", "May the Change Data Feed be switched on in it?"),
+)
+
+#: a value as the parser met it: text, number, boolean, None for NULL, or a list of texts
+Value = str | float | bool | tuple[str, ...] | None
+
+
+def read_options(
+    given: tuple[tuple[str, Value, Position], ...], known: tuple[Option, ...], where: str
+) -> dict[str, Any]:
+    """The options by name, each with a value of its kind."""
+    by_name = {option.name: option for option in known}
+    read: dict[str, Any] = {}
+    for name, value, position in given:
+        option = by_name.get(name.lower())
+        if option is None:
+            near = difflib.get_close_matches(name.lower(), by_name, n=1)
+            raise InvalidArgument(
+                f"{where} has no option {name}",
+                position=position,
+                hint=f"did you mean {near[0]}?" if near else f"known: {', '.join(by_name)}",
+            )
+        if option.name in read:
+            raise QueryParseError(
+                f"the option {option.name} is given twice", position=position, hint="leave one of them out"
+            )
+        read[option.name] = _value(option, value, position)
+    return read
+
+
+def _value(option: Option, value: Value, position: Position) -> Any:
+    match option.kind, value:
+        case "boolean", bool():
+            return value
+        case "boolean", str() if value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        case "choice", str():
+            chosen = {choice.lower(): choice for choice in option.choices}.get(value.lower())
+            if chosen is not None:
+                return str(chosen)
+        case "schedule", str():
+            return _schedule(value, position)
+        case "text", str():
+            return value
+        case "names", str() if value:
+            return tuple(part.strip() for part in value.split(","))
+        case "names", tuple() if value:
+            return value
+    shown = "NULL" if value is None else repr(value)
+    wanted = {
+        "boolean": "true or false",
+        "choice": "one of " + ", ".join(option.choices),
+        "schedule": "a duration such as '30s', or 'calculated'",
+        "text": "text in quotes",
+        "names": "'id' or ('id', 'line')",
+    }[option.kind]
+    raise InvalidArgument(
+        f"{option.name} cannot be {shown}", position=position, detail=option.meaning, hint=f"give {wanted}"
+    )
+
+
+def _schedule(text: str, position: Position) -> str:
+    if text.strip().lower() == "calculated":
+        return "calculated"
+    try:
+        parse_duration(text)
+    except InvalidArgument as error:
+        raise InvalidArgument(
+            f"schedule: {error.message}",
+            position=position,
+            detail=error.detail,
+            hint="write '30s', '1h30m' or 'calculated'",
+        ) from error
+    return text.strip()

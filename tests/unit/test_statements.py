@@ -1,0 +1,256 @@
+"""Our SQL statements: what they parse to, and how they say what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.compile.options import SOURCE_OPTIONS, STREAM_TABLE_OPTIONS
+from engine.compile.statements import (
+    CreateSource,
+    CreateStreamTable,
+    Dml,
+    DropSource,
+    DropStreamTable,
+    ExplainQuery,
+    ExplainStreamTable,
+    PauseStreamTable,
+    RefreshStreamTable,
+    ResumeStreamTable,
+    Select,
+    ShowSources,
+    ShowStreamTables,
+    Statement,
+    VerifyStreamTable,
+    parse_statement,
+    split_script,
+)
+from engine.errors import InvalidArgument, Position, QueryParseError, TrickleError
+
+AT_START = Position(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "CREATE STREAM TABLE revenue AS SELECT 1 AS a",
+            CreateStreamTable("revenue", "SELECT 1 AS a", Position(1, 32), {}),
+        ),
+        (
+            "create stream table if not exists `Revenue`\nwith (schedule = '30s', refresh_mode=full) as\n  select 1;",
+            CreateStreamTable("Revenue", "select 1", Position(3, 3), {"schedule": "30s", "refresh_mode": "FULL"}, True),
+        ),
+        (
+            "CREATE STREAM TABLE a WITH (append_only = true, initialize = 'false', comment = 'it''s', "
+            "enable_cdf = FALSE, schedule = 'Calculated') AS VALUES (1)",
+            CreateStreamTable(
+                "a",
+                "VALUES (1)",
+                Position(1, 138),
+                {
+                    "append_only": True,
+                    "initialize": False,
+                    "comment": "it's",
+                    "enable_cdf": False,
+                    "schedule": "calculated",
+                },
+            ),
+        ),
+        (
+            "CREATE STREAM TABLE a APPEND ONLY AS SELECT 1",
+            CreateStreamTable("a", "SELECT 1", Position(1, 38), {"append_only": True}),
+        ),
+        ("DROP STREAM TABLE a", DropStreamTable("a")),
+        ("DROP STREAM TABLE IF EXISTS a CASCADE", DropStreamTable("a", True, True)),
+        ("REFRESH STREAM TABLE a", RefreshStreamTable("a")),
+        ("REFRESH STREAM TABLE a FULL", RefreshStreamTable("a", True)),
+        ("EXPLAIN STREAM TABLE a", ExplainStreamTable("a")),
+        ("EXPLAIN STREAM TABLE AS SELECT 1", ExplainQuery("SELECT 1", Position(1, 25))),
+        ("ALTER STREAM TABLE a PAUSE", PauseStreamTable("a")),
+        ("ALTER STREAM TABLE a RESUME ;;", ResumeStreamTable("a")),
+        ("VERIFY STREAM TABLE a", VerifyStreamTable("a")),
+        ("SHOW STREAM TABLES", ShowStreamTables()),
+        ("show sources", ShowSources()),
+        ("CREATE SOURCE orders PATH '/data/o rders'", CreateSource("orders", "/data/o rders", {})),
+        (
+            "CREATE SOURCE o PATH 's3://b/o' WITH (key = ('id', line), cdc_mode = CDF, format = 'delta')",
+            CreateSource("o", "s3://b/o", {"key": ("id", "line"), "cdc_mode": "cdf", "format": "delta"}),
+        ),
+        ("CREATE SOURCE o PATH 'x' WITH (key = 'id, line')", CreateSource("o", "x", {"key": ("id", "line")})),
+        ("DROP SOURCE o", DropSource("o")),
+        ("DROP SOURCE IF EXISTS o", DropSource("o", True)),
+        ("SELECT 1", Select("SELECT 1", AT_START)),
+        ("  (SELECT 1) UNION ALL (SELECT 2)", Select("(SELECT 1) UNION ALL (SELECT 2)", Position(1, 3))),
+        ("WITH a AS (SELECT 1) SELECT * FROM a", Select("WITH a AS (SELECT 1) SELECT * FROM a", AT_START)),
+        ("FROM orders SELECT id", Select("FROM orders SELECT id", AT_START)),
+        ("TABLE orders", Select("TABLE orders", AT_START)),
+        ("INSERT INTO o VALUES (1)", Dml("INSERT INTO o VALUES (1)", AT_START, "INSERT", "o")),
+        (
+            "INSERT OVERWRITE TABLE s.o SELECT 1",
+            Dml("INSERT OVERWRITE TABLE s.o SELECT 1", AT_START, "INSERT", "s.o"),
+        ),
+        ("update o set a = 1", Dml("update o set a = 1", AT_START, "UPDATE", "o")),
+        ("DELETE FROM `o o` WHERE a", Dml("DELETE FROM `o o` WHERE a", AT_START, "DELETE", "o o")),
+        (
+            "MERGE INTO o USING d ON true WHEN MATCHED THEN DELETE",
+            Dml("MERGE INTO o USING d ON true WHEN MATCHED THEN DELETE", AT_START, "MERGE", "o"),
+        ),
+        (
+            "WITH a AS (SELECT 1) INSERT INTO o SELECT * FROM a",
+            Dml("WITH a AS (SELECT 1) INSERT INTO o SELECT * FROM a", AT_START, "INSERT", "o"),
+        ),
+    ],
+)
+def test_statements(text: str, expected: Statement) -> None:
+    assert parse_statement(text) == expected
+
+
+def test_the_query_is_taken_as_it_was_written() -> None:
+    query = "SELECT  /* why */ 'a;--b', `c``d`, r'\\d', \"q\"\n  FROM t -- inside\n WHERE é > 1L"
+    text = f"CREATE STREAM TABLE x AS -- before\n\n  {query} -- after\n ; -- end"
+    statement = parse_statement(text)
+    assert isinstance(statement, CreateStreamTable)
+    assert statement.query == query
+    assert statement.query_position == Position(3, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "position", "hint"),
+    [
+        ("", QueryParseError, (1, 1), "SHOW STREAM TABLES"),
+        ("-- only a comment", QueryParseError, (1, 18), "SHOW STREAM TABLES"),
+        ("CREAT STREAM TABLE x AS SELECT 1", QueryParseError, (1, 1), "did you mean CREATE?"),
+        ("SELEC 1", QueryParseError, (1, 1), "did you mean SELECT?"),
+        ("CREATE STREM TABLE x AS SELECT 1", QueryParseError, (1, 8), "did you mean STREAM?"),
+        ("CREATE STREAM TABEL x AS SELECT 1", QueryParseError, (1, 15), "did you mean TABLE?"),
+        ("CREATE STREAM TABLE AS SELECT 1", QueryParseError, (1, 24), "CREATE STREAM TABLE [IF NOT EXISTS]"),
+        ("CREATE STREAM TABLE x", QueryParseError, (1, 22), "AS SELECT"),
+        ("CREATE STREAM TABLE x AS", QueryParseError, (1, 25), "AS SELECT"),
+        ("CREATE STREAM TABLE x SELECT 1", QueryParseError, (1, 23), "AS SELECT"),
+        ("CREATE STREAM TABLE x\nWIHT (schedule='1s') AS SELECT 1", QueryParseError, (2, 1), "did you mean WITH?"),
+        ("CREATE STREAM TABLE x WITH (schedule '1s') AS SELECT 1", QueryParseError, (1, 38), "WITH (…)"),
+        ("CREATE STREAM TABLE x WITH (schedule=) AS SELECT 1", QueryParseError, (1, 38), "WITH (…)"),
+        ("CREATE STREAM TABLE x WITH (schedule='1s' AS SELECT 1", QueryParseError, (1, 43), "WITH (…)"),
+        ("CREATE STREAM TABLE x WITH (schedule='1s', schedule='2s') AS SELECT 1", QueryParseError, (1, 44), "leave"),
+        ("CREATE STREAM TABLE x WITH (shedule='1s') AS SELECT 1", InvalidArgument, (1, 29), "mean schedule?"),
+        ("CREATE STREAM TABLE x WITH (sink='ducklake') AS SELECT 1", InvalidArgument, (1, 29), "known: schedule"),
+        ("CREATE STREAM TABLE x WITH (a.b=1) AS SELECT 1", InvalidArgument, (1, 29), "known: schedule"),
+        ("CREATE STREAM TABLE x WITH (schedule=NULL) AS SELECT 1", InvalidArgument, (1, 29), "'30s'"),
+        ("CREATE STREAM TABLE x WITH (schedule=30) AS SELECT 1", InvalidArgument, (1, 29), "'30s'"),
+        ("CREATE STREAM TABLE x WITH (schedule='soon') AS SELECT 1", InvalidArgument, (1, 29), "'30s'"),
+        ("CREATE STREAM TABLE x WITH (refresh_mode='QUICK') AS SELECT 1", InvalidArgument, (1, 29), "AUTO, DIFF"),
+        ("CREATE STREAM TABLE x WITH (append_only=1) AS SELECT 1", InvalidArgument, (1, 29), "true or false"),
+        ("CREATE STREAM TABLE s.x AS SELECT 1", InvalidArgument, (1, 21), "use x"),
+        ("CREATE STREAM TABLE `../x` AS SELECT 1", InvalidArgument, (1, 21), "another name"),
+        ("CREATE STREAM TABLE __trickle_x AS SELECT 1", InvalidArgument, (1, 21), "another name"),
+        ("CREATE OR REPLACE STREAM TABLE x AS SELECT 1", InvalidArgument, (1, 8), "drop the stream table first"),
+        ("CREATE MATERIALIZED VIEW x AS SELECT 1", InvalidArgument, (1, 8), "CREATE STREAM TABLE"),
+        ("CREATE DYNAMIC TABLE x AS SELECT 1", InvalidArgument, (1, 8), "CREATE STREAM TABLE"),
+        ("CREATE TABLE x (a INT)", QueryParseError, (1, 8), "CREATE STREAM TABLE"),
+        ("CREATE STREAM TABLE x PARTITION BY a AS SELECT 1", InvalidArgument, (1, 23), "leave it out"),
+        ("CREATE SOURCE x", QueryParseError, (1, 16), "PATH"),
+        ("CREATE SOURCE x PATH ''", QueryParseError, (1, 22), "PATH"),
+        ("CREATE SOURCE x PATH '/a' WITH (cdc='cdf')", InvalidArgument, (1, 33), "cdc_mode"),
+        ("CREATE SOURCE x PATH '/a' WITH (key=())", InvalidArgument, (1, 33), "'id'"),
+        ("DROP TABLE x", QueryParseError, (1, 6), "DROP STREAM TABLE"),
+        ("DROP STREAM TABLE IF EXIST x", QueryParseError, (1, 22), "did you mean EXISTS?"),
+        ("DROP STREAM TABLE x CASCAD", QueryParseError, (1, 21), "did you mean CASCADE?"),
+        ("DROP STREAM TABLE x CASCADE y", QueryParseError, (1, 29), "DROP STREAM TABLE"),
+        ("REFRESH STREAM TABLE", QueryParseError, (1, 21), "REFRESH STREAM TABLE name"),
+        ("REFRESH TABLE x", QueryParseError, (1, 9), "REFRESH STREAM TABLE name"),
+        ("EXPLAIN SELECT 1", QueryParseError, (1, 9), "EXPLAIN STREAM TABLE AS SELECT"),
+        ("EXPLAIN ANALYZE STREAM TABLE x", InvalidArgument, (1, 9), "leave ANALYZE out"),
+        ("ALTER STREAM TABLE x SET (schedule='1s')", InvalidArgument, (1, 22), "drop the stream table"),
+        ("ALTER STREAM TABLE x RENAME TO y", InvalidArgument, (1, 22), "drop the stream table"),
+        ("ALTER STREAM TABLE x PAWS", QueryParseError, (1, 22), "did you mean PAUSE?"),
+        ("SHOW TABLES", QueryParseError, (1, 6), "SHOW STREAM TABLES"),
+        ("SHOW STREAM TABLE", QueryParseError, (1, 13), "did you mean TABLES?"),
+        ("SELECT 1; SELECT 2", QueryParseError, (1, 9), "script"),
+        ("SHOW SOURCES; SHOW SOURCES", QueryParseError, (1, 13), "script"),
+        ("DELETE o", QueryParseError, (1, 8), "DELETE FROM"),
+        ("INSERT o VALUES (1)", QueryParseError, (1, 8), "INSERT INTO"),
+        ("SELECT 'a''b' , 'abc", QueryParseError, (1, 17), "close it"),
+        ("SELECT 'it''s \"fine\"'\n, \"it's `open", QueryParseError, (2, 3), "close it"),
+        ("SELECT 1 /* open", QueryParseError, (1, 10), "close it"),
+        ("SELECT `open", QueryParseError, (1, 8), "close it"),
+        ("\x00", QueryParseError, (1, 1), "a statement begins with"),
+        ("🙂 🙂", QueryParseError, (1, 1), "a statement begins with"),
+    ],
+)
+def test_bad_statements(text: str, kind: type[TrickleError], position: tuple[int, int], hint: str) -> None:
+    with pytest.raises(kind) as caught:
+        parse_statement(text)
+    error = caught.value
+    assert type(error) is kind
+    assert error.position == Position(*position)
+    assert error.hint is not None
+    assert hint in error.hint
+
+
+def test_a_script_is_split_at_semicolons_that_separate() -> None:
+    script = "SELECT ';' ; -- a; b\n\n /* ; */ SHOW SOURCES;;\n\tSELECT `;`"
+    assert split_script(script) == (
+        ("SELECT ';'", Position(1, 1)),
+        ("SHOW SOURCES", Position(3, 10)),
+        ("SELECT `;`", Position(4, 2)),
+    )
+    assert split_script(" ;; -- nothing\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("script", "position"),
+    [
+        ("SHOW SOURCES; DROP STREAM TABEL x", (1, 27)),
+        ("SHOW SOURCES;\n  DROP\n STREAM TABEL x", (3, 9)),
+        ("SHOW SOURCES;  CREATE STREAM TABLE x WITH (\n  shedule = '1s') AS SELECT 1", (2, 3)),
+    ],
+)
+def test_errors_in_a_script_are_placed_in_the_whole_script(script: str, position: tuple[int, int]) -> None:
+    (_, (text, start)) = split_script(script)
+    with pytest.raises(TrickleError) as caught:
+        parse_statement(text, start)
+    assert caught.value.position == Position(*position)
+
+
+def test_an_open_quotation_is_placed_in_the_whole_script() -> None:
+    with pytest.raises(QueryParseError) as caught:
+        parse_statement("SELECT 1,\n 'a", Position(3, 9))
+    assert caught.value.position == Position(4, 2)
+    with pytest.raises(QueryParseError) as caught:
+        split_script("SHOW SOURCES;\n SELECT 'a")
+    assert caught.value.position == Position(2, 9)
+
+
+def test_every_prefix_of_a_statement_parses_or_fails_with_a_typed_error() -> None:
+    text = (
+        "CREATE STREAM TABLE IF NOT EXISTS `a` WITH (schedule = '30s', key = ('x', y), n = 1.5e3) APPEND ONLY "
+        "AS WITH q AS (SELECT /*+ HINT(a) */ 'it''s' FROM t) SELECT * FROM q; DROP STREAM TABLE a CASCADE"
+    )
+    failed = 0
+    for length in range(len(text)):
+        error = parse_error(text[:length])
+        if error is not None:
+            failed += 1
+            assert error.position is not None
+            assert error.hint
+    assert failed > len(text) // 2
+
+
+def parse_error(text: str) -> TrickleError | None:
+    try:
+        parse_statement(text)
+    except TrickleError as error:
+        return error
+    return None
+
+
+def test_options_are_named_as_the_arguments_of_the_engine() -> None:
+    assert {option.name for option in STREAM_TABLE_OPTIONS} == {
+        "schedule",
+        "refresh_mode",
+        "append_only",
+        "initialize",
+        "comment",
+        "enable_cdf",
+    }
+    assert {option.name for option in SOURCE_OPTIONS} == {"format", "cdc_mode", "key", "enable_cdf"}
