@@ -25,6 +25,8 @@ pytestmark = [
     ),
 ]
 
+#: the program as it is installed beside this Python
+TRICKLE = str(Path(sys.executable).with_name("trickle"))
 NAMES = [definition.name for definition in DEFINITIONS]
 
 
@@ -33,7 +35,7 @@ def start():
     terminals = []
 
     def begin(*command: str, columns: int = 140, rows: int = 45) -> Terminal:
-        terminals.append(Terminal([sys.executable, "-m", "engine.cli.main", *command], columns, rows))
+        terminals.append(Terminal([TRICKLE, *command], columns, rows))
         return terminals[-1]
 
     yield begin
@@ -91,7 +93,7 @@ def test_a_killed_demo_takes_its_processes_with_it_and_continues_later(start, tm
     folder = tmp_path / "demo"
     first = start("demo", "--dir", str(folder), columns=80, rows=24)
     first.wait_for("the first stream table", lambda screen: "fresh" in row_of(screen, NAMES[0]), 180)
-    main = next(pid for pid, command in first.processes().items() if "engine.cli.main demo" in command)
+    main = next(pid for pid, command in first.processes().items() if "trickle demo" in command)
     os.kill(main, 9)
     deadline = time.monotonic() + 10
     while first.processes():

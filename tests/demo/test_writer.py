@@ -85,9 +85,7 @@ def test_a_second_writer_continues(lake):
         first.step(NOON + timedelta(seconds=step))
     second = Writer(lake, 7)
     assert second.shop.orders == first.shop.orders
-    assert {k: v for k, v in second.shop.items.items() if v} == {
-        k: v for k, v in first.shop.items.items() if v
-    }
+    assert {k: v for k, v in second.shop.items.items() if v} == {k: v for k, v in first.shop.items.items() if v}
     assert second.shop.next_payment >= max(second.shop.payments)
     for step in range(60):
         second.step(NOON + timedelta(minutes=5, seconds=step))
