@@ -83,9 +83,7 @@ def ensure_jars(
     except OSError as error:
         raise _refused(folder, error) from error
     if not found:
-        raise SparkUnavailable(
-            "Delta's jars cannot be read after the fetch.", detail=f"They are in {folder}."
-        )
+        raise SparkUnavailable("Delta's jars cannot be read after the fetch.", detail=f"They are in {folder}.")
     return found
 
 
@@ -133,8 +131,7 @@ def _module_description(wanted: tuple[str, ...]) -> str:
     for artifact in wanted:
         name, version = artifact.split(":")
         lines.append(
-            f'    <dependency org="io.delta" name="{name}" rev="{version}" transitive="false" '
-            'conf="default->master"/>'
+            f'    <dependency org="io.delta" name="{name}" rev="{version}" transitive="false" conf="default->master"/>'
         )
     return "\n".join([*lines, "  </dependencies>", "</ivy-module>", ""])
 
@@ -218,9 +215,7 @@ def _unreachable(detail: str) -> SparkUnavailable:
 
 def _refused(folder: Path, error: OSError) -> TrickleError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull(
-            "Delta's jars find no room: the disk is full.", detail=str(error), hint="Free some."
-        )
+        return StorageFull("Delta's jars find no room: the disk is full.", detail=str(error), hint="Free some.")
     return SparkUnavailable(
         "The folder for Delta's jars cannot be written.",
         detail=str(error),

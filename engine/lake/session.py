@@ -103,9 +103,7 @@ class SparkHost:
         status = self._status
         if status.phase is not SparkPhase.READY:
             return status
-        return SparkStatus(
-            status.phase, status.detail, self.running_jobs(), status.started_at, status.ready_at
-        )
+        return SparkStatus(status.phase, status.detail, self.running_jobs(), status.started_at, status.ready_at)
 
     def wait_ready(self, timeout_s: float | None = None) -> None:
         """Wait until queries can run; SparkUnavailable says why they never will."""
@@ -184,9 +182,7 @@ class SparkHost:
         """Names and types of a query's columns; a typed error with its place if Spark does not accept it."""
         started = time.perf_counter()
         frame = self._frame(sql)
-        columns = tuple(
-            Column(item.name, item.dataType.simpleString(), item.nullable) for item in frame.schema.fields
-        )
+        columns = tuple(Column(item.name, item.dataType.simpleString(), item.nullable) for item in frame.schema.fields)
         return Analysis(columns, (time.perf_counter() - started) * 1000)
 
     def same_semantics(self, sql_a: str, sql_b: str) -> bool:
@@ -238,9 +234,7 @@ class SparkHost:
             java = find_java(self._settings.spark.java_home)
             self._java = str(java)
             self._tell(SparkPhase.JARS, self._java)
-            jars = ensure_jars(
-                self._cache, lambda text: self._tell(SparkPhase.JARS, text), java, self._stopping.is_set
-            )
+            jars = ensure_jars(self._cache, lambda text: self._tell(SparkPhase.JARS, text), java, self._stopping.is_set)
             self._tell(SparkPhase.STARTING, self._java)
             self._acquire(jars, launcher_home(java, self._cache))
             self._tell(SparkPhase.WARMING, self._java)
@@ -343,11 +337,18 @@ class SparkHost:
             log.exception("a listener of Spark's status failed")
 
 
+def _is_not_from_gateway(record: logging.LogRecord) -> bool:
+    return "/py4j/" not in record.pathname
+
+
 def _silence_console() -> None:
-    """PySpark writes each failed query to the terminal, which is the dashboard's; our errors tell it."""
+    """PySpark and its gateway write failures to the terminal, which is the dashboard's; our errors tell them."""
     from pyspark.logger import PySparkLogger
 
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    # the gateway tells lost connections to the root logger itself
+    logging.getLogger().addFilter(_is_not_from_gateway)
 
 
 def _release(shared: _Shared) -> None:

@@ -1,0 +1,291 @@
+"""Commits to a stream table. Each carries its stamp, and none is made on top of a version that we did not see.
+
+A change set has the table's columns and `__trickle_op`: 'I' insert this row, 'U' replace the row of this
+identity, 'D' delete it. A row that does not fit (deleted or replaced but not there, inserted but there) makes
+the merge fail before it commits: both writers are given expressions that refuse to be evaluated on such rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import CommitConflict, InternalError, Tampered
+from engine.lake import failures, log, quoting
+from engine.lake.stamp import Stamp, find_refresh, foreign_change
+from engine.lake.tables import Pinned
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import CommitProperties
+    from pyspark.sql import DataFrame, SparkSession
+
+OPERATION = "__trickle_op"
+
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_TXN_APP = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+
+
+@dataclass(frozen=True)
+class Counts:
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True)
+class Commit:
+    version: int
+    inserted: int
+    updated: int
+    deleted: int
+    duration_ms: float
+
+
+def append(pinned: Pinned, rows: pa.Table, stamp: Stamp) -> Commit:
+    """New rows only, from the driver."""
+    from deltalake import write_deltalake
+
+    started = time.perf_counter()
+    _refuse_used_sequence(pinned, stamp)
+    with _committing(pinned.path):
+        write_deltalake(pinned.handle, _shaped(pinned, rows), mode="append", commit_properties=_properties(stamp))
+    return _committed(started, pinned.version + 1, Counts(inserted=rows.num_rows))
+
+
+def merge(pinned: Pinned, change_set: pa.Table, identity: Sequence[str], stamp: Stamp, expected: Counts) -> Commit:
+    """A small change set, from the driver."""
+    started = time.perf_counter()
+    _refuse_used_sequence(pinned, stamp)
+    names = [column.name for column in pinned.columns]
+    with _committing(pinned.path):
+        merger = pinned.handle.merge(
+            _shaped(pinned, change_set, with_operation=True),
+            predicate=" AND ".join(f"({_same(column, change_set)})" for column in identity),
+            source_alias="s",
+            target_alias="t",
+            # the source is at hand: its least and greatest keys tell which files need not be read
+            streamed_exec=False,
+            commit_properties=_properties(stamp),
+        )
+        operation = f"s.{quoting.name(OPERATION)}"
+        if expected.deleted:
+            merger = merger.when_matched_delete(predicate=f"{operation} = 'D'")
+        metrics = (
+            merger.when_matched_update(updates=_assignments(names, "U"))
+            .when_not_matched_insert(updates=_assignments(names, "I"))
+            .execute()
+        )
+    found = Counts(
+        int(metrics["num_target_rows_inserted"]),
+        int(metrics["num_target_rows_updated"]),
+        int(metrics["num_target_rows_deleted"]),
+    )
+    _compare(pinned.path, found, expected)
+    return _committed(started, pinned.version + 1, found)
+
+
+def empty(pinned: Pinned, stamp: Stamp) -> Commit:
+    """No change at all: the stamp alone, which moves the frontier."""
+    started = time.perf_counter()
+    _refuse_used_sequence(pinned, stamp)
+    handle = pinned.handle
+    with _committing(pinned.path):
+        handle.create_write_transaction(
+            [],
+            "append",
+            handle.schema(),
+            partition_by=list(handle.metadata().partition_columns),
+            commit_properties=_properties(stamp),
+        )
+    return _committed(started, pinned.version + 1, Counts())
+
+
+def merge_frame(
+    session: SparkSession,
+    path: str,
+    pinned_version: int,
+    frame: DataFrame,
+    identity: Sequence[str],
+    stamp: Stamp,
+    expected: Counts | None = None,
+) -> Commit:
+    """A large change set, by Spark; without `expected` the counts are those that Spark reports."""
+    started = time.perf_counter()
+    names = [name for name in frame.columns if name != OPERATION]
+    view = f"__trickle_merge_{stamp.refresh_id.replace('-', '_')}"
+    operation = f"s.{quoting.name(OPERATION)}"
+    refused = f"CAST(concat('{failures.REFUSED}_', {operation}) AS BOOLEAN)"
+    condition = " AND ".join(f"t.{quoting.name(name)} <=> s.{quoting.name(name)}" for name in identity)
+    listed = ", ".join(map(quoting.name, names))
+    values = ", ".join(f"s.{quoting.name(name)}" for name in names)
+    assignments = ", ".join(f"t.{quoting.name(name)} = s.{quoting.name(name)}" for name in names)
+    clauses = (
+        f"MERGE INTO {quoting.table(path)} t USING {quoting.name(view)} s ON {condition}",
+        f"WHEN MATCHED AND {operation} = 'D' THEN DELETE",
+        f"WHEN MATCHED AND CASE WHEN {operation} = 'U' THEN true ELSE {refused} END",
+        f"THEN UPDATE SET {assignments}",
+        f"WHEN NOT MATCHED AND CASE WHEN {operation} = 'I' THEN true ELSE {refused} END",
+        f"THEN INSERT ({listed}) VALUES ({values})",  # noqa: S608  quoted names only
+    )
+    _refuse_newer(path, pinned_version)
+    with _committing(path), _stamped(session, stamp):
+        frame.createOrReplaceTempView(view)
+        try:
+            session.sql(" ".join(clauses))
+        finally:
+            session.catalog.dropTempView(view)
+    version, metrics = _found(path, pinned_version, stamp)
+    found = Counts(
+        int(metrics.get("numTargetRowsInserted", 0)),
+        int(metrics.get("numTargetRowsUpdated", 0)),
+        int(metrics.get("numTargetRowsDeleted", 0)),
+    )
+    if expected is not None:
+        _compare(path, found, expected)
+    return _committed(started, version, found)
+
+
+def append_frame(session: SparkSession, path: str, pinned_version: int, frame: DataFrame, stamp: Stamp) -> Commit:
+    """Many new rows, by Spark."""
+    return _write_frame(session, path, pinned_version, frame, stamp, "append")
+
+
+def overwrite_frame(session: SparkSession, path: str, pinned_version: int, frame: DataFrame, stamp: Stamp) -> Commit:
+    """All rows anew, by Spark. Schema and properties stay, the Change Data Feed with them."""
+    return _write_frame(session, path, pinned_version, frame, stamp, "overwrite")
+
+
+def _write_frame(
+    session: SparkSession, path: str, pinned_version: int, frame: DataFrame, stamp: Stamp, mode: str
+) -> Commit:
+    started = time.perf_counter()
+    _refuse_newer(path, pinned_version)
+    with _committing(path), _stamped(session, stamp):
+        frame.write.format("delta").mode(mode).save(path)
+    version, metrics = _found(path, pinned_version, stamp)
+    return _committed(started, version, Counts(inserted=int(metrics.get("numOutputRows", 0))))
+
+
+def _properties(stamp: Stamp) -> CommitProperties:
+    from deltalake import CommitProperties, Transaction
+
+    return CommitProperties(
+        custom_metadata={"userMetadata": stamp.to_json()},
+        app_transactions=[Transaction(stamp.st_id, stamp.sequence)],
+        # a retry would commit on top of what somebody else just wrote
+        max_commit_retries=0,
+    )
+
+
+def _refuse_used_sequence(pinned: Pinned, stamp: Stamp) -> None:
+    """delta-rs does not look at older sequences itself."""
+    used = pinned.handle.transaction_version(stamp.st_id)
+    if used is not None and used >= stamp.sequence:
+        raise _taken(stamp)
+
+
+def _taken(stamp: Stamp) -> CommitConflict:
+    return CommitConflict(
+        "Another refresh of this stream table was faster.",
+        detail=f"Sequence {stamp.sequence} is already in its log.",
+    )
+
+
+def _refuse_newer(path: str, pinned_version: int) -> None:
+    """Spark commits on top of whatever is newest: look before, and look again after (`_found`)."""
+    if log.lines(path, pinned_version + 1) is not None:
+        raise CommitConflict(
+            f"The commit to {path} met another commit.",
+            detail=f"Version {pinned_version + 1} is already there.",
+        )
+
+
+def _found(path: str, pinned_version: int, stamp: Stamp) -> tuple[int, dict[str, Any]]:
+    """Where the log has our commit. Spark skips a sequence that it has seen without a word."""
+    version = find_refresh(path, stamp.refresh_id, pinned_version)
+    if version is None:
+        raise _taken(stamp)
+    foreign = foreign_change(path, pinned_version, version - 1)
+    if foreign is not None:
+        raise Tampered(
+            "Somebody else wrote the stream table while it was refreshed.",
+            detail=f"It was {foreign}.",
+            hint="Reinitialize it: its rows are no longer its query's.",
+        )
+    info = log.commit_info(path, version)
+    return version, info.metrics if info is not None else {}
+
+
+@contextmanager
+def _stamped(session: SparkSession, stamp: Stamp) -> Iterator[None]:
+    values = {_USER_METADATA: stamp.to_json(), _TXN_APP: stamp.st_id, _TXN_VERSION: str(stamp.sequence)}
+    for key, value in values.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in values:
+            session.conf.unset(key)
+
+
+@contextmanager
+def _committing(path: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise failures.typed(error, f"The commit to {path}", path) from error
+
+
+def _same(column: str, change_set: pa.Table) -> str:
+    """Null-safe, but plain where no NULL is looked for: plain equality lets files be skipped."""
+    name = quoting.name(column)
+    operator = "IS NOT DISTINCT FROM" if change_set.column(column).null_count else "="
+    return f"t.{name} {operator} s.{name}"
+
+
+def _assignments(names: Sequence[str], operation: str) -> dict[str, str]:
+    """Every column from the change set; the first one refuses rows of another operation.
+
+    A clause's own predicate cannot refuse: delta-rs evaluates it on every row.
+    """
+    mark = f"s.{quoting.name(OPERATION)}"
+    result = {quoting.name(name): f"s.{quoting.name(name)}" for name in names}
+    first = quoting.name(names[0])
+    result[first] = (
+        f"CASE WHEN {mark} = '{operation}' THEN s.{first} "
+        f"WHEN CAST(concat('{failures.REFUSED}_', {mark}) AS BOOLEAN) THEN s.{first} END"
+    )
+    return result
+
+
+def _shaped(pinned: Pinned, rows: pa.Table, with_operation: bool = False) -> pa.Table:
+    """The table's own columns in its own types and order: Spark's Arrow spells some differently."""
+    import pyarrow as pa
+
+    schema = pa.schema(pinned.handle.schema().to_arrow())
+    if with_operation:
+        schema = schema.append(pa.field(OPERATION, pa.string()))
+    missing = set(schema.names) ^ set(rows.column_names)
+    if missing:
+        raise InternalError(f"A change set does not fit {pinned.path}.", detail=f"Columns: {sorted(missing)}")
+    loose = pa.schema([field.with_nullable(True) for field in schema]) if with_operation else schema
+    return rows.select(schema.names).cast(loose)
+
+
+def _compare(path: str, found: Counts, expected: Counts) -> None:
+    if found != expected:
+        raise InternalError(
+            f"The commit to {path} did not do what was planned.",
+            detail=f"Planned {expected}, done {found}.",
+            hint="Reinitialize the stream table.",
+        )
+
+
+def _committed(started: float, version: int, counts: Counts) -> Commit:
+    took = (time.perf_counter() - started) * 1000
+    return Commit(version, counts.inserted, counts.updated, counts.deleted, took)

@@ -1,0 +1,227 @@
+"""A Delta table's transaction log, read as what it is: one JSON file per version, one action per line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from engine.errors import NotFound
+
+_COMMIT = re.compile(r"^(\d{20})\.json$")
+_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint\.")
+
+#: so many commits are searched backwards for a definition before a checkpoint is read
+_SEARCHED = 100
+
+
+@dataclass(frozen=True)
+class CommitInfo:
+    """What a commit says about itself."""
+
+    version: int
+    operation: str
+    parameters: dict[str, Any]
+    metrics: dict[str, Any]
+    user_metadata: str | None
+    engine: str
+    at: datetime | None
+    read_version: int | None
+
+
+def local_path(path: str) -> Path | None:
+    """The folder of a table on this machine; None for one that lives elsewhere."""
+    if "://" not in path and not path.startswith("file:"):
+        return Path(path)
+    parts = urlsplit(path)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def log_folder(path: str) -> Path:
+    folder = local_path(path)
+    if folder is None:
+        raise NotFound(f"{path} is not on this machine.")
+    return folder / "_delta_log"
+
+
+def commit_file(path: str, version: int) -> Path:
+    return log_folder(path) / f"{version:020d}.json"
+
+
+def lines(path: str, version: int) -> Iterator[str] | None:
+    """The raw actions of a commit; None when its file is not (or no longer) there."""
+    if local_path(path) is not None:
+        try:
+            return iter(commit_file(path, version).read_text().splitlines())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+    return _remote_lines(path, version)
+
+
+def actions(path: str, version: int) -> list[dict[str, Any]] | None:
+    """The parsed actions of a commit; None when its file is not (or no longer) there."""
+    raw = lines(path, version)
+    return None if raw is None else [json.loads(line) for line in raw if line.strip()]
+
+
+def newest_version(path: str) -> int:
+    """By listing the folder: the last commit or checkpoint."""
+    newest = -1
+    try:
+        for name in (entry.name for entry in log_folder(path).iterdir()):
+            found = _COMMIT.match(name) or _CHECKPOINT.match(name)
+            if found:
+                newest = max(newest, int(found.group(1)))
+    except (FileNotFoundError, NotADirectoryError):
+        newest = -1
+    if newest < 0:
+        raise not_a_table(path)
+    return newest
+
+
+def oldest_version(path: str) -> int:
+    """The first version whose commit file is still there."""
+    found = (_COMMIT.match(entry.name) for entry in log_folder(path).iterdir())
+    return min((int(match.group(1)) for match in found if match), default=0)
+
+
+def identity(raw: Iterator[str]) -> str:
+    """What tells this commit from any other one that may stand behind the same version some day."""
+    everything = hashlib.sha256()
+    for line in raw:
+        if line.startswith('{"commitInfo"'):
+            ours = hashlib.sha256(line.encode()).hexdigest()[:16]
+            stamp = json.loads(line)["commitInfo"].get("inCommitTimestamp")
+            return f"{stamp}-{ours}" if stamp is not None else ours
+        everything.update(line.encode())
+    return everything.hexdigest()[:16]
+
+
+def commit_info(path: str, version: int) -> CommitInfo | None:
+    """None when the file is gone; an empty one when the writer said nothing about itself."""
+    raw = lines(path, version)
+    if raw is None:
+        return None
+    for line in raw:
+        if line.startswith('{"commitInfo"'):
+            return info_of(version, json.loads(line)["commitInfo"])
+    return info_of(version, {})
+
+
+def info_of(version: int, said: dict[str, Any]) -> CommitInfo:
+    stamp = said.get("inCommitTimestamp") or said.get("timestamp")
+    return CommitInfo(
+        version,
+        operation=str(said.get("operation") or "a commit without a name"),
+        parameters=said.get("operationParameters") or {},
+        metrics=said.get("operationMetrics") or {},
+        user_metadata=said.get("userMetadata"),
+        engine=str(said.get("engineInfo") or "unknown"),
+        at=datetime.fromtimestamp(stamp / 1000, UTC) if isinstance(stamp, int) else None,
+        read_version=said.get("readVersion"),
+    )
+
+
+def not_a_table(path: str) -> NotFound:
+    return NotFound(
+        f"There is no Delta table at {path}.",
+        detail="The folder has no _delta_log with commits in it.",
+        hint="Check the path; it names the table's own folder.",
+    )
+
+
+def _remote_lines(path: str, version: int) -> Iterator[str] | None:
+    import pyarrow.fs as pa_fs
+    from deltalake.fs import DeltaStorageHandler
+
+    files = pa_fs.PyFileSystem(DeltaStorageHandler(path))
+    try:
+        with files.open_input_stream(f"_delta_log/{version:020d}.json") as file:
+            return iter(str(file.read(), "utf-8").splitlines())
+    except FileNotFoundError:
+        return None
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a table is: its metadata and protocol at one version."""
+
+    version: int
+    metadata: dict[str, Any]
+    protocol: dict[str, Any]
+
+    @property
+    def table_id(self) -> str:
+        return str(self.metadata["id"])
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return dict(self.metadata.get("configuration") or {})
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        parsed: dict[str, Any] = json.loads(self.metadata["schemaString"])
+        return parsed
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return tuple(self.metadata.get("partitionColumns") or ())
+
+    @property
+    def features(self) -> frozenset[str]:
+        reader, writer = self.protocol.get("readerFeatures"), self.protocol.get("writerFeatures")
+        return frozenset((reader or []) + (writer or []))
+
+
+def definition(path: str, version: int | None = None) -> Definition:
+    """Searched backwards through the commits: a table's definition seldom changes, and then late."""
+    newest = newest_version(path) if version is None and local_path(path) is not None else version
+    metadata: dict[str, Any] | None = None
+    protocol: dict[str, Any] | None = None
+    if newest is not None:
+        for older in range(newest, max(-1, newest - _SEARCHED), -1):
+            raw = lines(path, older)
+            if raw is None:
+                break
+            for line in raw:
+                if metadata is None and line.startswith('{"metaData"'):
+                    metadata = json.loads(line)["metaData"]
+                elif protocol is None and line.startswith('{"protocol"'):
+                    protocol = json.loads(line)["protocol"]
+            if metadata is not None and protocol is not None:
+                return Definition(newest, metadata, protocol)
+    return _opened(path, newest)
+
+
+def _opened(path: str, version: int | None) -> Definition:
+    """The commits that defined it are gone or long ago: let a library read the checkpoint."""
+    from deltalake import DeltaTable
+
+    from engine.lake import failures
+
+    try:
+        table = DeltaTable(path, version=version)
+        said, protocol = table.metadata(), table.protocol()
+        return Definition(
+            table.version(),
+            {
+                "id": str(said.id),
+                "configuration": dict(said.configuration),
+                "partitionColumns": list(said.partition_columns),
+                "schemaString": table.schema().to_json(),
+            },
+            {
+                "minReaderVersion": protocol.min_reader_version,
+                "minWriterVersion": protocol.min_writer_version,
+                "readerFeatures": protocol.reader_features or [],
+                "writerFeatures": protocol.writer_features or [],
+            },
+        )
+    except Exception as error:
+        raise failures.typed(error, f"Reading the definition of {path}", path) from error

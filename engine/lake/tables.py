@@ -1,0 +1,179 @@
+"""One Delta table: its columns, its properties, its making and its end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import AlreadyExists, InvalidArgument
+from engine.lake import failures, log, quoting
+from engine.records import Column
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyspark.sql import SparkSession
+
+CDF_PROPERTY = "delta.enableChangeDataFeed"
+
+#: Delta's names of types where Spark's SQL has another
+_SPELLINGS = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A table held at one version: commits through it fail as soon as anybody else has committed."""
+
+    path: str
+    version: int
+    table_id: str
+    #: commit through this handle only, and once; see `apply`
+    handle: DeltaTable
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return columns_of(json.loads(self.handle.schema().to_json()))
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return dict(self.handle.metadata().configuration)
+
+    def rows(self) -> int:
+        """How many rows it has, by what its files say of themselves."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        total = int(self.handle.count())
+        for batch in self.handle.deletion_vectors():
+            for kept in pa.record_batch(batch).column("selection_vector"):
+                total -= len(kept) - int(pc.sum(kept.values).as_py() or 0)
+        return total
+
+
+def pin(path: str, version: int | None = None) -> Pinned:
+    from deltalake import DeltaTable
+
+    try:
+        handle = DeltaTable(path, version=version)
+        return Pinned(path, handle.version(), str(handle.metadata().id), handle)
+    except Exception as error:
+        raise failures.typed(error, f"Opening {path}", path) from error
+
+
+def columns(path: str, version: int | None = None) -> tuple[Column, ...]:
+    """As Spark spells their types."""
+    return columns_of(log.definition(path, version).schema)
+
+
+def properties(path: str) -> dict[str, str]:
+    return log.definition(path).properties
+
+
+def partition_columns(path: str) -> tuple[str, ...]:
+    return log.definition(path).partition_columns
+
+
+def cdf_enabled(path: str) -> bool:
+    return is_on(properties(path), CDF_PROPERTY)
+
+
+def is_on(configuration: Mapping[str, str], key: str) -> bool:
+    return configuration.get(key, "false").lower() == "true"
+
+
+def create(
+    session: SparkSession,
+    path: str,
+    columns: Sequence[Column],
+    properties: Mapping[str, str],
+    comment: str = "",
+) -> None:
+    """By Spark: delta-rs asks for table features that nobody needs, which keeps other readers out."""
+    folder = log.local_path(path)
+    if folder is not None and (folder / "_delta_log").exists():
+        raise AlreadyExists(f"There already is a table at {path}.", hint="Drop it, or choose another name.")
+    listed = ", ".join(
+        f"{quoting.name(column.name)} {column.type}{'' if column.nullable else ' NOT NULL'}" for column in columns
+    )
+    statement = f"CREATE TABLE {quoting.table(path)} ({listed}) USING delta"
+    if comment:
+        statement += f" COMMENT {quoting.text(comment)}"
+    if properties:
+        statement += f" TBLPROPERTIES ({_property_list(properties)})"
+    _run(session, statement, f"Creating the table at {path}", path)
+
+
+def set_properties(path: str, values: Mapping[str, str]) -> int:
+    """Without Spark; the version that has them."""
+    pinned = pin(path)
+    try:
+        pinned.handle.alter.set_table_properties(dict(values), raise_if_not_exists=False)
+    except Exception as error:
+        raise failures.typed(error, f"Setting properties of {path}", path) from error
+    return pinned.handle.version()
+
+
+def enable_cdf(session: SparkSession, path: str) -> int:
+    """Switch the Change Data Feed on; the version after which every change can be read from it."""
+    if not cdf_enabled(path):
+        _run(
+            session,
+            f"ALTER TABLE {quoting.table(path)} SET TBLPROPERTIES ({_property_list({CDF_PROPERTY: 'true'})})",
+            f"Switching the Change Data Feed of {path} on",
+            path,
+        )
+    return log.newest_version(path) if log.local_path(path) is not None else pin(path).version
+
+
+def remove(path: str, warehouse: Path) -> None:
+    """Delete a table's folder. Only inside the warehouse: whatever else is asked for is not ours."""
+    folder = log.local_path(path)
+    inside = folder is not None and warehouse.resolve() in folder.resolve().parents and not folder.is_symlink()
+    if folder is None or not inside:
+        raise InvalidArgument(f"{path} is not inside the warehouse and stays.", detail=f"It is {warehouse}.")
+    if not folder.exists():
+        return
+    # out of sight in one step, so that no reader meets half a table
+    doomed = folder.with_name(f".dropped-{folder.name}-{uuid.uuid4().hex[:8]}")
+    try:
+        folder.rename(doomed)
+        shutil.rmtree(doomed)
+    except OSError as error:
+        raise failures.typed(error, f"Removing {path}", path) from error
+
+
+def spelled(kind: Any) -> str:
+    """Spark's SQL spelling of a type in a Delta schema."""
+    if isinstance(kind, str):
+        return _SPELLINGS.get(kind, kind)
+    match kind["type"]:
+        case "array":
+            return f"array<{spelled(kind['elementType'])}>"
+        case "map":
+            return f"map<{spelled(kind['keyType'])},{spelled(kind['valueType'])}>"
+        case "struct":
+            fields = ",".join(f"{item['name']}:{spelled(item['type'])}" for item in kind["fields"])
+            return f"struct<{fields}>"
+        case other:
+            return str(other)
+
+
+def columns_of(schema: dict[str, Any]) -> tuple[Column, ...]:
+    return tuple(
+        Column(item["name"], spelled(item["type"]), bool(item.get("nullable", True))) for item in schema["fields"]
+    )
+
+
+def _property_list(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{quoting.text(key)} = {quoting.text(value)}" for key, value in values.items())
+
+
+def _run(session: SparkSession, statement: str, doing: str, path: str) -> None:
+    try:
+        session.sql(statement)
+    except Exception as error:
+        raise failures.typed(error, doing, path) from error

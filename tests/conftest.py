@@ -1,0 +1,37 @@
+"""One Spark for the whole test run: a JVM costs seconds, a session of it costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine import config
+from engine.lake.session import SparkHost
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkHost]:
+    """Started when the first test asks for it. Engines of the same settings share its JVM."""
+    settings = config.load(tmp_path_factory.mktemp("spark-workspace"), env={})
+    host = SparkHost(settings, tmp_path_factory.mktemp("spark-logs"))
+    host.start()
+    host.wait_ready(240)
+    yield host
+    host.stop()
+
+
+@pytest.fixture()
+def spark(spark_host: SparkHost) -> SparkSession:
+    return spark_host.session()
+
+
+@pytest.fixture()
+def delta_path(tmp_path: Path) -> str:
+    """Where a test may make its table; the name holds what a user's folder may hold."""
+    return str(tmp_path / "it's a table")
