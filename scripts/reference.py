@@ -7,6 +7,7 @@ A test compares both pages with what this gives, so that they cannot fall behind
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from engine.config import SETTINGS, Setting
@@ -67,9 +68,79 @@ def bounds(setting: Setting) -> str:
 
 
 def cli_page() -> str:
-    from engine.cli.main import reference
+    from engine.cli.main import build_parser
 
-    return reference()
+    parser = build_parser()
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    helps = {choice.dest: choice.help or "" for choice in commands._choices_actions}
+    everywhere = [action for action in parser._actions if action is not commands]
+    lines = [
+        "# Commands",
+        "",
+        WRITTEN_BY,
+        f"{parser.description} {parser.epilog}",
+        "",
+        "Errors go to standard error with their hint; what each means: [ERRORS.md](ERRORS.md).",
+        "",
+        "| command | what it does |",
+        "|---|---|",
+        *(f"| [`{name}`](#{name}) | {helps[name]} |" for name in commands.choices),
+        "",
+        "## Everywhere",
+        "",
+        "These stand before or after the command.",
+        "",
+        *options(everywhere),
+    ]
+    for name, command in commands.choices.items():
+        lines += ["", f"## {name}", "", command.description or helps[name]]
+        lines += command_section(command, everywhere)
+    return "\n".join(lines) + "\n"
+
+
+def command_section(command: argparse.ArgumentParser, everywhere: list[argparse.Action]) -> list[str]:
+    """Usage and options of a command, and of the actions below it."""
+    common = {option for action in everywhere for option in action.option_strings}
+    own = [action for action in command._actions if not common & set(action.option_strings)]
+    below = [action for action in own if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        return ["", "```", usage(command, own), "```", *(["", *options(own)] if own else [])]
+    lines: list[str] = []
+    for name, action in below[0].choices.items():
+        helps = {choice.dest: choice.help or "" for choice in below[0]._choices_actions}
+        lines += ["", f"**{name}**: {helps.get(name, '')}", *command_section(action, everywhere)]
+    return lines
+
+
+def usage(command: argparse.ArgumentParser, own: list[argparse.Action]) -> str:
+    """One line, without the options that all commands have; the same at every width of the terminal."""
+    words = [command.prog]
+    for action in sorted(own, key=lambda action: bool(action.option_strings), reverse=True):
+        words.append(form(action) if action.required else f"[{form(action)}]")
+    return " ".join(words)
+
+
+def form(action: argparse.Action) -> str:
+    """An option with its value, or an argument, as one types it."""
+    choices = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else ""
+    metavar = action.metavar if isinstance(action.metavar, str) else ""
+    value = metavar or choices or action.dest.upper()
+    if action.nargs in ("*", "+"):
+        value += " …"
+    if not action.option_strings:
+        return value
+    takes_value = action.nargs != 0
+    return f"{action.option_strings[-1]} {value}" if takes_value else action.option_strings[-1]
+
+
+def options(actions: list[argparse.Action]) -> list[str]:
+    rows = []
+    for action in actions:
+        if action.help == argparse.SUPPRESS:
+            continue
+        names = ", ".join(f"`{name}`" for name in action.option_strings) or f"`{form(action)}`"
+        rows.append(f"| {names} | {action.help or ''} |")
+    return ["| | |", "|---|---|", *rows] if rows else []
 
 
 def main() -> None:

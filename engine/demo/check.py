@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,11 +49,14 @@ class Checked:
         return tuple(found)
 
 
-def check(folder: Path, refreshes: int, say: Callable[[str], None]) -> tuple[str, ...]:
+def check(folder: Path, refreshes: int, overrides: Mapping[str, str], say: Callable[[str], None]) -> tuple[str, ...]:
     """Runs it and tells what happens; returns what went wrong, nothing when all is well."""
     began = time.monotonic()
     say(f"trickle demo --check: {folder}, {refreshes} refreshes of {len(DEFINITIONS)} stream tables")
-    with open_demo(folder, WRITER_PAUSE_S) as workspace, Engine.open(workspace.root) as engine:
+    with (
+        open_demo(folder, WRITER_PAUSE_S) as workspace,
+        Engine.open(workspace.root, overrides=overrides) as engine,
+    ):
         say(f"  sources   {', '.join(status.source.name for status in engine.sources())}")
         engine.start_spark()
         tell_spark(engine, say)

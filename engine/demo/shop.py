@@ -118,9 +118,7 @@ class Shop:
             (self._customers_change, 2),
             (self._flash_sale, 1),
         )
-        happening = self.chance.choices([what for what, _ in happenings], [often for _, often in happenings])[
-            0
-        ]
+        happening = self.chance.choices([what for what, _ in happenings], [often for _, often in happenings])[0]
         moment = happening(now)
         # there may be nothing to pay, move or correct: then somebody orders
         return moment if moment.changes else self._orders_arrive(now)
@@ -131,9 +129,7 @@ class Shop:
 
     def _flash_sale(self, now: datetime) -> Moment:
         count = self.chance.randint(60, 160)
-        return self._sell(
-            "flash sale", [now - timedelta(seconds=self.chance.random() * 30) for _ in range(count)]
-        )
+        return self._sell("flash sale", [now - timedelta(seconds=self.chance.random() * 30) for _ in range(count)])
 
     def _sell(self, what: str, times: Sequence[datetime]) -> Moment:
         orders, items = [], []
@@ -195,9 +191,7 @@ class Shop:
         # chosen before new ones come in: a commit changes a row once
         pending = [row for row in self.payments.values() if row["status"] == "pending"][:2]
         paid = {payment["order_id"] for payment in self.payments.values()}
-        owed = [
-            key for key, order in self.orders.items() if key not in paid and order["status"] != "cancelled"
-        ]
+        owed = [key for key, order in self.orders.items() if key not in paid and order["status"] != "cancelled"]
         inserts = []
         for order_id in self.chance.sample(owed, min(len(owed), self.chance.randint(1, 6))):
             # banks book with a delay: the row is new, what it tells is not
@@ -303,9 +297,7 @@ class Shop:
             # it takes over the rank, and with it the demand, of the one that it replaces
             self._product_ids[self._product_ids.index(retired)] = product["product_id"]
             inserts = (product,)
-        return Moment(
-            "prices change", changes(TableChange("products", inserts=inserts, updates=tuple(updates)))
-        )
+        return Moment("prices change", changes(TableChange("products", inserts=inserts, updates=tuple(updates))))
 
     def _customers_change(self, now: datetime) -> Moment:
         """People sign up and move; who moves takes all their past revenue to another region."""
@@ -319,9 +311,7 @@ class Shop:
         moved = {**mover, "region": self.chance.choices(REGIONS, REGION_WEIGHTS)[0]}
         self.customers[mover["customer_id"]] = moved
         updates = (moved,) if moved != mover else ()
-        return Moment(
-            "customers change", changes(TableChange("customers", inserts=tuple(inserts), updates=updates))
-        )
+        return Moment("customers change", changes(TableChange("customers", inserts=tuple(inserts), updates=updates)))
 
     def forget_old_orders(self) -> None:
         """The shop runs for days in bounded memory: old orders stay as they are, in the tables only."""
@@ -392,11 +382,7 @@ def reopen_shop(seed: int, tables: dict[str, list[Row]], next_ids: dict[str, int
         # another seed at every start, or the same customers would order the same things again
         chance=random.Random(seed * 1_000_003 + next_ids["orders"]),  # noqa: S311 - as above
         customers=by_id(tables["customers"], "customer_id"),
-        products={
-            key: row
-            for key, row in by_id(tables["products"], "product_id").items()
-            if not row["discontinued"]
-        },
+        products={key: row for key, row in by_id(tables["products"], "product_id").items() if not row["discontinued"]},
         orders=by_id(tables["orders"], "order_id"),
         items=items,
         payments=by_id(tables["payments"], "payment_id"),

@@ -13,6 +13,12 @@ class Definition:
     #: must its refreshes be differential? The others show what a full refresh looks like, and why it is one.
     differential: bool = True
 
+    @property
+    def statement(self) -> str:
+        return (
+            f"CREATE STREAM TABLE IF NOT EXISTS {self.name} WITH (schedule = '{self.schedule}') AS {self.query.strip()}"
+        )
+
 
 DEFINITIONS = (
     Definition(

@@ -42,9 +42,7 @@ class Writer:
     """Commits what happens in the shop to its tables."""
 
     def __init__(self, lake: Path, seed: int) -> None:
-        self._tables = {
-            shape.name: DemoTable(lake / shape.name, shape.columns, shape.key) for shape in TABLES
-        }
+        self._tables = {shape.name: DemoTable(lake / shape.name, shape.columns, shape.key) for shape in TABLES}
         self._commits = dict.fromkeys(self._tables, 0)
         self.shop = self._reopen(seed)
 
