@@ -1,0 +1,1 @@
+"""The command line: one file a group of commands, all of them on top of the Engine."""

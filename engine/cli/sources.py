@@ -1,0 +1,102 @@
+"""source add, source list, source drop."""
+
+from __future__ import annotations
+
+from argparse import BooleanOptionalAction, Namespace, _SubParsersAction
+from typing import Any
+
+from engine.cli.output import Column, Output
+from engine.cli.session import asking_for_cdf, open_engine
+
+
+def add_commands(commands: _SubParsersAction[Any]) -> None:
+    source = commands.add_parser("source", help="what stream tables read: add, list, drop", description="Sources.")
+    actions = source.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    add = actions.add_parser("add", help="give a Delta table a name")
+    add.add_argument("name")
+    add.add_argument("--path", required=True, help="the folder or address of the table")
+    add.add_argument("--format", default="delta", help="what lies there; default: delta")
+    add.add_argument("--cdc", default="auto", help="how changes are found: auto, cdf, diff or poll")
+    add.add_argument("--key", default="", help="the columns that tell rows apart: id or id,line")
+    add.add_argument(
+        "--enable-cdf",
+        action=BooleanOptionalAction,
+        default=None,
+        help="may the Change Data Feed be switched on in it",
+    )
+    add.set_defaults(run=run_add)
+
+    listing = actions.add_parser("list", help="all sources")
+    listing.set_defaults(run=run_list)
+
+    drop = actions.add_parser("drop", help="forget a source; the table itself stays")
+    drop.add_argument("name")
+    drop.set_defaults(run=run_drop)
+
+
+def run_add(args: Namespace, out: Output) -> int:
+    key = tuple(part.strip() for part in args.key.split(",") if part.strip())
+    with open_engine(args, out) as engine:
+        status = asking_for_cdf(
+            lambda enable_cdf: engine.add_source(
+                args.name,
+                args.path,
+                format=args.format,
+                cdc_mode=args.cdc,
+                key=key,
+                enable_cdf=enable_cdf,
+            ),
+            args.enable_cdf,
+            out,
+            yes=args.yes,
+        )
+    if out.as_json:
+        out.json(status)
+    else:
+        feed = "with" if status.cdf else "without"
+        out.line(f"added the source {status.source.name} at version {status.head}, {feed} Change Data Feed")
+    return 0
+
+
+def run_list(args: Namespace, out: Output) -> int:
+    with open_engine(args, out, read_only=True) as engine:
+        sources = engine.sources()
+    if out.as_json:
+        out.json(sources)
+        return 0
+    if not sources:
+        out.line("no sources yet: trickle source add NAME --path PATH")
+        return 0
+    out.table(
+        (
+            Column("SOURCE"),
+            Column("VERSION", right=True),
+            Column("CDF"),
+            Column("COLUMNS", right=True),
+            Column("READ BY"),
+            Column("PATH"),
+        ),
+        [
+            (
+                each.source.name,
+                "-" if each.head is None else f"{each.head:,}",
+                ("error", "red") if each.error else "on" if each.cdf else ("off", "yellow"),
+                str(len(each.columns)) if each.columns else "-",
+                ", ".join(each.dependents) or "-",
+                f"{each.source.path}  {each.error}" if each.error else each.source.path,
+            )
+            for each in sources
+        ],
+    )
+    return 0
+
+
+def run_drop(args: Namespace, out: Output) -> int:
+    with open_engine(args, out) as engine:
+        engine.drop_source(args.name)
+    if out.as_json:
+        out.json({"dropped": [args.name]})
+    else:
+        out.line(f"dropped the source {args.name}; its table is untouched")
+    return 0

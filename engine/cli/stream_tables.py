@@ -1,0 +1,241 @@
+"""create, drop, refresh, pause, resume, verify."""
+
+from __future__ import annotations
+
+from argparse import BooleanOptionalAction, Namespace, _SubParsersAction
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.output import Output
+from engine.cli.session import asking_for_cdf, open_engine, text_of
+from engine.cli.wording import duration_text, refresh_line
+from engine.errors import InvalidArgument, TrickleError
+from engine.records import CreateResult, Outcome, RefreshRecord, VerifyResult
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+BAD = 1
+FAILED = 4
+
+
+def add_commands(commands: _SubParsersAction[Any]) -> None:
+    create = commands.add_parser(
+        "create", help="create a stream table from a query", description="Creates a stream table."
+    )
+    create.add_argument("name")
+    create.add_argument("query", nargs="?", help="the SELECT, or - for standard input")
+    create.add_argument("-f", "--file", help="a file that holds the SELECT")
+    create.add_argument("--schedule", default="calculated", help="30s, 1h30m or calculated (the default)")
+    create.add_argument("--mode", default="AUTO", help="AUTO (the default), DIFFERENTIAL or FULL")
+    create.add_argument("--comment", default="", help="what it is for")
+    create.add_argument(
+        "--initialize", action=BooleanOptionalAction, default=True, help="fill it at once (the default)"
+    )
+    create.add_argument("--append-only", action="store_true", help="its sources only ever get new rows")
+    create.add_argument("--if-not-exists", action="store_true", help="an existing one is fine")
+    create.add_argument(
+        "--enable-cdf",
+        action=BooleanOptionalAction,
+        default=None,
+        help="may the Change Data Feed be switched on in its sources",
+    )
+    create.set_defaults(run=run_create)
+
+    drop = commands.add_parser("drop", help="drop a stream table", description="Drops a stream table.")
+    drop.add_argument("name")
+    drop.add_argument("--cascade", action="store_true", help="and the stream tables that read it")
+    drop.add_argument("--if-exists", action="store_true", help="a missing one is fine")
+    drop.set_defaults(run=run_drop)
+
+    refresh = commands.add_parser("refresh", help="refresh now", description="Refreshes stream tables now.")
+    refresh.add_argument("names", nargs="*", metavar="NAME")
+    refresh.add_argument("--all", action="store_true", help="all of them, in the order of their dependencies")
+    refresh.add_argument("--full", action="store_true", help="recompute instead of applying the changes")
+    refresh.set_defaults(run=run_refresh)
+
+    for verb, meaning in (("pause", "stop the scheduled refreshes of"), ("resume", "go on refreshing")):
+        command = commands.add_parser(
+            verb, help=f"{meaning} a stream table", description=f"{verb.capitalize()}s stream tables."
+        )
+        command.add_argument("names", nargs="+", metavar="NAME")
+        command.set_defaults(run=run_pause if verb == "pause" else run_resume)
+
+    verify = commands.add_parser(
+        "verify",
+        help="compare a stream table with its query",
+        description="Recomputes the query at the recorded frontier and compares. Exit code 1 if they differ.",
+    )
+    verify.add_argument("names", nargs="*", metavar="NAME")
+    verify.add_argument("--all", action="store_true", help="all of them")
+    verify.set_defaults(run=run_verify)
+
+
+def run_create(args: Namespace, out: Output) -> int:
+    args.sql_text = query = text_of(args, args.query)
+    with open_engine(args, out, spark=True) as engine:
+        create = engine.create_stream_table_if_not_exists if args.if_not_exists else engine.create_stream_table
+        result: CreateResult = asking_for_cdf(
+            lambda enable_cdf: create(
+                args.name,
+                query,
+                schedule=args.schedule,
+                refresh_mode=args.mode.upper(),
+                initialize=args.initialize,
+                append_only=args.append_only,
+                comment=args.comment,
+                enable_cdf=enable_cdf,
+            ),
+            args.enable_cdf,
+            out,
+            yes=args.yes,
+        )
+    for notice in result.notices:
+        out.notice(notice)
+    if out.as_json:
+        out.json(result)
+    elif not result.created:
+        out.line(f"{result.table.name} exists already; nothing was changed")
+    else:
+        out.line(f"created {result.table.name}, {result.table.schedule}, {result.table.refresh_mode.lower()}")
+        if result.refresh is not None:
+            out.line(refresh_line(result.refresh))
+    return 0
+
+
+def run_drop(args: Namespace, out: Output) -> int:
+    with open_engine(args, out) as engine:
+        if not out.confirmed(_drop_question(engine, args), yes=args.yes):
+            out.line("nothing was dropped")
+            return 0
+        result = engine.drop_stream_table(args.name, if_exists=args.if_exists, cascade=args.cascade)
+    for notice in result.notices:
+        out.notice(notice)
+    if out.as_json:
+        out.json(result)
+    else:
+        out.line(f"dropped {', '.join(result.dropped)}" if result.dropped else f"there is no {args.name}")
+    return 0
+
+
+def _drop_question(engine: Engine, args: Namespace) -> str:
+    if not args.cascade:
+        return f"Drop the stream table {args.name} and its data?"
+    tables = {table.name.lower(): table for table in engine.stream_tables()}
+    reached, waiting = {args.name.lower()}, [args.name.lower()]
+    while waiting:
+        name = waiting.pop()
+        below = [each for each, table in tables.items() if name in map(str.lower, table.sources)]
+        waiting += [each for each in below if each not in reached]
+        reached.update(below)
+    names = ", ".join(sorted(tables[each].name for each in reached if each in tables))
+    return f"Drop {names or args.name} and their data?"
+
+
+def run_refresh(args: Namespace, out: Output) -> int:
+    _names_or_all(args, "refresh")
+    if args.all and args.full:
+        raise InvalidArgument("--all and --full do not go together", hint="name the ones to recompute")
+    with open_engine(args, out, spark=True) as engine:
+        if args.all:
+            records = list(engine.refresh_all())
+            code = FAILED if any(record.outcome is Outcome.FAILED for record in records) else 0
+            if not out.as_json:
+                for record in records:
+                    _print_refresh(record, out)
+        else:
+            records, code = _each(args.names, lambda name: _refresh(engine, name, args.full, out), out)
+    if out.as_json:
+        out.json(records)
+    return code
+
+
+def _refresh(engine: Engine, name: str, full: bool, out: Output) -> tuple[RefreshRecord, int]:
+    record = engine.refresh_stream_table(name, full=full)
+    if not out.as_json:
+        _print_refresh(record, out)
+    return record, FAILED if record.outcome is Outcome.FAILED else 0
+
+
+def _print_refresh(record: RefreshRecord, out: Output) -> None:
+    out.line(refresh_line(record))
+    if record.error_hint:
+        print(f"hint: {record.error_hint}", file=out.err)
+
+
+def run_pause(args: Namespace, out: Output) -> int:
+    return _switch(args, out, "paused", lambda engine, name: engine.pause_stream_table(name))
+
+
+def run_resume(args: Namespace, out: Output) -> int:
+    return _switch(args, out, "resumed", lambda engine, name: engine.resume_stream_table(name))
+
+
+def _switch(args: Namespace, out: Output, done: str, switch: Callable[[Engine, str], Any]) -> int:
+    with open_engine(args, out) as engine:
+
+        def one(name: str) -> tuple[Any, int]:
+            status = switch(engine, name)
+            if not out.as_json:
+                out.line(f"{done} {status.name}")
+            return status, 0
+
+        statuses, code = _each(args.names, one, out)
+    if out.as_json:
+        out.json(statuses)
+    return code
+
+
+def run_verify(args: Namespace, out: Output) -> int:
+    _names_or_all(args, "verify")
+    with open_engine(args, out, read_only=True, spark=True) as engine:
+        names = [table.name for table in engine.stream_tables()] if args.all else args.names
+
+        def one(name: str) -> tuple[VerifyResult, int]:
+            result = engine.verify(name)
+            if not out.as_json:
+                _print_verdict(result, out)
+            return result, 0 if result.equal else BAD
+
+        results, code = _each(names, one, out)
+    if out.as_json:
+        out.json(results)
+    elif args.all and not names:
+        out.line("no stream tables yet")
+    return code
+
+
+def _print_verdict(result: VerifyResult, out: Output) -> None:
+    took = duration_text(result.duration_ms)
+    if result.equal:
+        out.line(f"{out.painted('equal', 'green')}   {result.name}: {result.rows:,} rows, {took}")
+        return
+    out.line(
+        f"{out.painted('differs', 'red')} {result.name}: {result.missing:,} missing, "
+        f"{result.unexpected:,} unexpected, {took}"
+    )
+    for example in result.examples:
+        out.line(f"          {example}")
+    print(f"hint: refresh it with `trickle refresh {result.name} --full`", file=out.err)
+
+
+def _names_or_all(args: Namespace, verb: str) -> None:
+    if bool(args.names) == bool(args.all):
+        raise InvalidArgument(
+            f"trickle {verb} needs names or --all{', not both' if args.names else ''}",
+            hint=f"trickle {verb} NAME, or trickle {verb} --all",
+        )
+
+
+def _each(names: Iterable[str], one: Callable[[str], tuple[Any, int]], out: Output) -> tuple[list[Any], int]:
+    """Does `one` for each name, the later ones also after an error; the worst exit code counts."""
+    results, worst = [], 0
+    for name in names:
+        try:
+            result, code = one(name)
+            results.append(result)
+        except TrickleError as error:
+            out.error(error)
+            code = error.exit_code
+        worst = max(worst, code)
+    return results, worst

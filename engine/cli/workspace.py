@@ -1,0 +1,129 @@
+"""init, config, version, completions."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from pathlib import Path
+from typing import Any
+
+from engine.cli.output import Column, Output
+from engine.cli.session import engine_class, open_engine, overrides_of, workspace_of
+
+
+def add_commands(commands: _SubParsersAction[Any]) -> None:
+    init = commands.add_parser("init", help="make a workspace", description="Makes a workspace.")
+    init.add_argument("directory", nargs="?", default=None, help="where; default: here")
+    init.add_argument("--name", help="what it is called on screen; default: the folder's name")
+    init.set_defaults(run=run_init)
+
+    config = commands.add_parser("config", help="settings: list, get, path", description="Settings.")
+    actions = config.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("list", help="every setting, its value and where that comes from")
+    get = actions.add_parser("get", help="the value of one setting")
+    get.add_argument("key")
+    actions.add_parser("path", help="the file to edit")
+    config.set_defaults(run=run_config)
+
+    version = commands.add_parser("version", help="versions of all parts", description="Versions of all parts.")
+    version.set_defaults(run=run_version)
+
+    completions = commands.add_parser(
+        "completions",
+        help="completions for a shell",
+        description="Prints a script: source it from your shell's start-up file.",
+    )
+    completions.add_argument("shell", choices=("bash", "zsh", "fish"))
+    completions.set_defaults(run=run_completions)
+
+
+def run_init(args: Namespace, out: Output) -> int:
+    root = engine_class().init(Path(args.directory or args.workspace or "."), name=args.name)
+    if out.as_json:
+        out.json({"workspace": str(root)})
+        return 0
+    out.line(f"made the workspace {root}")
+    out.line("next: trickle source add NAME --path PATH, then trickle create NAME 'SELECT …'")
+    return 0
+
+
+def run_config(args: Namespace, out: Output) -> int:
+    from engine import config
+
+    workspace = workspace_of(args)
+    if args.action == "path":
+        out.json({"path": str(workspace.config_file)}) if out.as_json else out.line(str(workspace.config_file))
+        return 0
+    settings = config.load(workspace.root, overrides_of(args))
+    if args.action == "get":
+        value, origin = settings.value(args.key), settings.origin(args.key)
+        if out.as_json:
+            out.json({"key": args.key, "value": value, "origin": origin})
+        else:
+            out.line(_shown(value))
+        return 0
+    if out.as_json:
+        out.json([_setting(settings, setting) for setting in config.SETTINGS])
+        return 0
+    out.table(
+        (Column("SETTING"), Column("VALUE"), Column("FROM"), Column("MEANING")),
+        [
+            (
+                setting.key,
+                _shown(settings.value(setting.key)),
+                (settings.origin(setting.key), "dim" if settings.origin(setting.key) == "default" else "bold"),
+                setting.meaning,
+            )
+            for setting in config.SETTINGS
+        ],
+    )
+    return 0
+
+
+def _setting(settings: Any, setting: Any) -> dict[str, Any]:
+    return {
+        "key": setting.key,
+        "value": settings.value(setting.key),
+        "origin": settings.origin(setting.key),
+        "default": setting.default,
+        "type": setting.type,
+        "unit": setting.unit,
+        "choices": list(setting.choices),
+        "meaning": setting.meaning,
+        "env": setting.env,
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name}={each}" for name, each in value.items()) or "-"
+    return str(value) if value != "" else "-"
+
+
+def run_version(args: Namespace, out: Output) -> int:
+    with open_engine(args, out, read_only=True) as engine:
+        version = engine.version()
+    if out.as_json:
+        out.json(version)
+        return 0
+    out.facts(
+        [
+            ("trickle", version.engine),
+            ("schema", str(version.schema)),
+            ("spark", version.spark),
+            ("delta", version.delta),
+            ("deltalake", version.deltalake),
+            ("java", version.java),
+            ("duckdb", version.duckdb),
+            ("python", version.python),
+        ]
+    )
+    return 0
+
+
+def run_completions(args: Namespace, out: Output) -> int:
+    from engine.cli.completions import script
+    from engine.cli.main import build_parser
+
+    parser: ArgumentParser = build_parser()
+    out.line(script(args.shell, parser).rstrip("\n"))
+    return 0
