@@ -72,6 +72,9 @@ class ReasonCode(StrEnum):
     FINGERPRINT_CHANGED = "fingerprint_changed"
     NEGATIVE_MULTIPLICITY = "negative_multiplicity"
     TAMPERED = "tampered"
+    VOLATILE = "volatile"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
     NO_DATA = "no_data"
 
 
@@ -309,6 +312,7 @@ class EventKind(StrEnum):
     STREAM_TABLE_CREATED = "stream_table_created"
     STREAM_TABLE_DROPPED = "stream_table_dropped"
     SOURCE_ADDED = "source_added"
+    SOURCE_DROPPED = "source_dropped"
     SOURCE_SCHEMA_CHANGED = "source_schema_changed"
     REINITIALIZE_NEEDED = "reinitialize_needed"
     CDC_MODE_CHANGED = "cdc_mode_changed"

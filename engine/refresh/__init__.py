@@ -1,0 +1,1 @@
+"""One refresh of one stream table, from the version check to the commit."""

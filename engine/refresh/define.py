@@ -1,0 +1,288 @@
+"""Creating and dropping stream tables. What fails leaves nothing behind."""
+
+from __future__ import annotations
+
+import getpass
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.algebra.nodes import WEIGHT, Leaf, Role
+from engine.catalog.store import Catalog
+from engine.clock import Clock
+from engine.compile.bind import Change, bind
+from engine.compile.keep import Kept
+from engine.compile.places import TableVersion, VersionedPlaces, view_name
+from engine.compile.plan import MaintenancePlan
+from engine.compile.render import render
+from engine.durations import format_duration, parse_duration
+from engine.errors import (
+    AlreadyExists,
+    DependentsExist,
+    InvalidArgument,
+    NotFound,
+    NotPopulated,
+    UnsupportedOperator,
+)
+from engine.events import EventBus
+from engine.lake import queries, tables
+from engine.lake.stamp import last_stamp
+from engine.names import check_name
+from engine.observe.history import History
+from engine.records import (
+    CreateResult,
+    DropResult,
+    EventKind,
+    Initiator,
+    Notice,
+    ReasonCode,
+    RefreshMode,
+    Severity,
+    StreamTable,
+)
+from engine.refresh.plans import Plans
+from engine.refresh.run import Refresher
+from engine.refresh.sources import Sources, without_changes
+
+if TYPE_CHECKING:
+    from engine.config import Settings
+    from engine.lake.session import SparkHost
+
+CALCULATED = "calculated"
+
+
+class Definitions:
+    def __init__(
+        self,
+        catalog: Catalog,
+        host: SparkHost,
+        plans: Plans,
+        sources: Sources,
+        refresher: Refresher,
+        history: History,
+        events: EventBus,
+        settings: Settings,
+        clock: Clock,
+        warehouse: Path,
+    ) -> None:
+        self._catalog = catalog
+        self._host = host
+        self._plans = plans
+        self._sources = sources
+        self._refresher = refresher
+        self._history = history
+        self._events = events
+        self._settings = settings
+        self._clock = clock
+        self._warehouse = warehouse
+
+    # ---------------------------------------------------------------- create
+
+    def create(
+        self,
+        name: str,
+        query: str,
+        *,
+        schedule: str,
+        refresh_mode: str,
+        initialize: bool,
+        append_only: bool,
+        comment: str,
+        enable_cdf: bool | None,
+    ) -> CreateResult:
+        check_name(name)
+        self._refuse_taken(name)
+        mode = _mode(refresh_mode)
+        interval_s, notices = self._interval(name, schedule)
+        self._host.wait_ready()
+        plan = self._plans.compile(query, full=mode is RefreshMode.FULL)
+        notices += plan.notices + self._fitting(plan, mode, enable_cdf)
+        table = StreamTable(
+            id=uuid.uuid4().hex,
+            name=name,
+            query=query,
+            refresh_mode=mode,
+            schedule=schedule,
+            interval_s=interval_s,
+            path=str(self._warehouse / name),
+            owner=getpass.getuser(),
+            created_at=self._clock.now(),
+            sources=plan.sources,
+            columns=plan.visible,
+            fingerprint=plan.fingerprint,
+            append_only=append_only,
+            full_reason=plan.full_reason,
+            comment=comment,
+        )
+        self._clear_leftovers(table)
+        undo: list[Callable[[], object]] = [lambda: tables.remove(table.path, self._warehouse)]
+        try:
+            tables.create(self._host.session(), table.path, plan.columns, _properties(table), comment)
+            self._analyse(table, plan)
+            self._catalog.add_stream_table(table)
+            undo.insert(0, lambda: self._catalog.drop_stream_table(table.name))
+            self._events.publish(EventKind.STREAM_TABLE_CREATED, name, f"created, reads {', '.join(plan.sources)}")
+            record = None
+            if initialize:
+                record = self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.API)
+        except BaseException:
+            for step in undo:
+                step()
+            self._plans.forget(table.id)
+            self._history.forget(table.name)
+            raise
+        return CreateResult(table, created=True, refresh=record, notices=notices)
+
+    def _refuse_taken(self, name: str) -> None:
+        try:
+            there = self._plans.relations.located(name)
+        except NotFound:
+            return
+        kind = "stream table" if there.is_stream_table else "source"
+        raise AlreadyExists(
+            f"there is a {kind} named {there.name} already",
+            hint="choose another name, say IF NOT EXISTS, or drop it first",
+        )
+
+    def _interval(self, name: str, schedule: str) -> tuple[float, tuple[Notice, ...]]:
+        if schedule.casefold() == CALCULATED:
+            seconds = parse_duration(self._settings.refresh.default_schedule)
+            text = f"{name} is refreshed every {format_duration(seconds)}"
+            return seconds, (Notice(text, "that is refresh.default_schedule; WITH (schedule = '…') sets its own"),)
+        seconds = parse_duration(schedule)
+        least = parse_duration(self._settings.refresh.min_schedule)
+        if seconds < least:
+            raise InvalidArgument(
+                f"a schedule of {schedule} is below the least of {format_duration(least)}",
+                hint="refresh.min_schedule sets the least",
+            )
+        return seconds, ()
+
+    def _fitting(self, plan: MaintenancePlan, mode: RefreshMode, enable_cdf: bool | None) -> tuple[Notice, ...]:
+        """Does the query fit what was asked for? Says what AUTO makes of it."""
+        reason = plan.full_reason
+        if mode is RefreshMode.DIFFERENTIAL and reason is not None:
+            raise UnsupportedOperator(
+                f"refresh_mode is DIFFERENTIAL, but {reason.text}",
+                position=reason.position,
+                hint="AUTO recomputes such a query each time and says so",
+            )
+        notices: list[Notice] = []
+        if mode is RefreshMode.AUTO and reason is not None and reason.code is ReasonCode.UNSUPPORTED:
+            place = f" ({reason.position})" if reason.position else ""
+            notices.append(Notice(f"it is recomputed at each change: {reason.text}{place}"))
+        for name in plan.sources:
+            located = self._plans.relations.located(name)
+            if located.is_stream_table:
+                self._refuse_unpopulated(name)
+            elif mode is not RefreshMode.FULL and reason is None and not tables.cdf_enabled(located.path):
+                notices.append(self._without_feed(name, located.path, mode, enable_cdf))
+        return tuple(notices)
+
+    def _refuse_unpopulated(self, name: str) -> None:
+        upstream = self._catalog.get_stream_table(name)
+        if not self._catalog.get_progress(upstream.id).populated:
+            raise NotPopulated(f"{name} was never populated", hint=f"`trickle refresh {name}` does it")
+
+    def _without_feed(self, name: str, path: str, mode: RefreshMode, enable_cdf: bool | None) -> Notice:
+        if self._sources.may_enable(enable_cdf):
+            return self._sources.enable(name, path)
+        if mode is RefreshMode.DIFFERENTIAL:
+            raise without_changes(name)
+        text = f"{name} does not record its changes, so each change of it means recomputing everything"
+        return Notice(text, "say --enable-cdf, or set sources.enable_cdf = 'always'")
+
+    def _clear_leftovers(self, table: StreamTable) -> None:
+        """A folder that a create left when it was killed goes; one that holds a stream table does not."""
+        if not Path(table.path).exists():
+            return
+        try:
+            stamped = last_stamp(tables.pin(table.path))
+        except NotFound:
+            stamped = None
+        if stamped is not None:
+            raise AlreadyExists(
+                f"the folder of {table.name} holds a stream table that the catalog does not know",
+                detail=table.path,
+                hint="move it away, or choose another name",
+            )
+        tables.remove(table.path, self._warehouse)
+
+    def _analyse(self, table: StreamTable, plan: MaintenancePlan) -> None:
+        """Every maintenance statement is analysed now: a malformed one must not wait for the first change."""
+        if plan.kept is None:
+            return
+        session = self._host.session()
+        places = self._analysis_places(table, plan)
+        for name in plan.sources:
+            located = self._plans.relations.located(name)
+            view = view_name(Leaf(Role.DELTA, name))
+            queries.empty_change_view(session, view, located.path, plan.used_columns[name], WEIGHT)
+        for change in (Change.MIXED, Change.APPEND):
+            self._analyse_statements(plan.kept, places, dict.fromkeys(plan.sources, change))
+        self._host.analyze(render(plan.kept.full, places))
+
+    def _analyse_statements(self, kept: Kept, places: VersionedPlaces, changes: dict[str, Change]) -> None:
+        statements = bind(kept, changes)
+        if statements.first is not None:
+            self._host.analyze(render(statements.first, places))
+            net = view_name(Leaf(Role.NET, "net"))
+            queries.empty_view(self._host.session(), net, statements.first.columns)
+        self._host.analyze(render(statements.change, places))
+
+    def _analysis_places(self, table: StreamTable, plan: MaintenancePlan) -> VersionedPlaces:
+        at = {}
+        for name in plan.sources:
+            path = self._plans.relations.located(name).path
+            at[name] = TableVersion(path, self._refresher.observer.head(name, path).version)
+        return VersionedPlaces(new=at, old=at, stored=TableVersion(table.path, 0))
+
+    # ---------------------------------------------------------------- drop
+
+    def drop(self, name: str, *, if_exists: bool, cascade: bool) -> DropResult:
+        try:
+            table = self._catalog.get_stream_table(name)
+        except NotFound:
+            if if_exists:
+                return DropResult((), (Notice(f"there is no stream table {name}, nothing to drop"),))
+            raise
+        dependents = self._catalog.dependents(table.name)
+        if dependents and not cascade:
+            raise DependentsExist(
+                f"{table.name} is read by {', '.join(dependents)}", hint="CASCADE drops these too", detail=None
+            )
+        dropped: list[str] = []
+        for dependent in dependents:
+            dropped += self.drop(dependent, if_exists=True, cascade=True).dropped
+        self._refresher.cancel(table)
+        self._catalog.drop_stream_table(table.name)
+        self._plans.forget(table.id)
+        self._refresher.observer.forget(table)
+        tables.remove(table.path, self._warehouse)
+        self._history.forget(table.name)
+        self._events.publish(EventKind.STREAM_TABLE_DROPPED, table.name, "dropped", Severity.OK)
+        return DropResult((*dropped, table.name))
+
+
+def _mode(text: str) -> RefreshMode:
+    try:
+        return RefreshMode(text.upper())
+    except ValueError:
+        names = ", ".join(RefreshMode)
+        raise InvalidArgument(f"there is no refresh mode {text}", hint=f"one of {names}") from None
+
+
+def _properties(table: StreamTable) -> dict[str, str]:
+    """The table carries its definition, so that it can be found again without the catalog."""
+    return {
+        "delta.enableChangeDataFeed": "true",
+        "delta.enableDeletionVectors": "true",
+        "trickle.id": table.id,
+        "trickle.name": table.name,
+        "trickle.query": table.query,
+        "trickle.refresh_mode": table.refresh_mode,
+        "trickle.schedule": table.schedule,
+        "trickle.fingerprint": table.fingerprint,
+        "trickle.owner": table.owner,
+    }

@@ -1,0 +1,179 @@
+"""What a refresh leaves behind: progress in the catalog, a line of history, an event. The commit came before."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from engine.catalog.records import Progress
+from engine.catalog.store import Catalog
+from engine.clock import Clock
+from engine.errors import RefreshCancelled, TrickleError
+from engine.events import EventBus
+from engine.observe.history import History
+from engine.records import (
+    EventKind,
+    Frontier,
+    Initiator,
+    OperatorStats,
+    Outcome,
+    Reason,
+    ReasonCode,
+    RefreshMode,
+    RefreshRecord,
+    Severity,
+    StreamTable,
+)
+from engine.refresh.choose import Choice
+from engine.refresh.job import Applied
+from engine.refresh.observe import Target
+from engine.refresh.phases import Phases
+
+#: reasons of a full refresh that nobody needs to be told
+EXPECTED = (ReasonCode.REQUESTED_FULL, ReasonCode.NOT_POPULATED, ReasonCode.VOLATILE, ReasonCode.UNSUPPORTED)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    refresh_id: str
+    table: StreamTable
+    initiated_by: Initiator
+    started_at: datetime
+    phases: Phases
+
+
+@dataclass(frozen=True)
+class Done:
+    choice: Choice
+    applied: Applied | None
+    frontier: Frontier
+    #: of the last commit on the stream table
+    sequence: int
+    rows_in: int = 0
+    operators: tuple[OperatorStats, ...] = ()
+    sql: str = ""
+
+
+def no_data(target: Target, chosen: Frontier) -> Done:
+    """Nothing changed: the frontier moves in the catalog alone, which may forget it without harm."""
+    return Done(
+        Choice(Outcome.NO_DATA, Reason(ReasonCode.NO_DATA, "nothing changed upstream")), None, chosen, target.sequence
+    )
+
+
+class Ledger:
+    def __init__(self, catalog: Catalog, history: History, events: EventBus, clock: Clock) -> None:
+        self._catalog = catalog
+        self._history = history
+        self._events = events
+        self._clock = clock
+
+    def done(self, attempt: Attempt, progress: Progress, done: Done) -> RefreshRecord:
+        applied = done.applied
+        wrote = applied is not None and applied.version is not None
+        with attempt.phases.phase("bookkeeping"):
+            number = self._catalog.next_refresh_number()
+            self._catalog.save_progress(
+                replace(
+                    self._catalog.get_progress(attempt.table.id),
+                    sequence=done.sequence,
+                    frontier=done.frontier,
+                    data_as_of_at=attempt.started_at,
+                    populated=True,
+                    consecutive_errors=0,
+                    error=None,
+                    error_code=None,
+                    error_hint=None,
+                    error_at=None,
+                )
+            )
+            estimated_ms = self._usual_ms(attempt.table.name, done.choice.outcome)
+        record = RefreshRecord(
+            refresh_id=attempt.refresh_id,
+            number=number,
+            st=attempt.table.name,
+            started_at=attempt.started_at,
+            finished_at=self._clock.now(),
+            outcome=done.choice.outcome,
+            requested_mode=attempt.table.refresh_mode,
+            reason=done.choice.reason,
+            strategy=applied.strategy if applied else "no data",
+            initiated_by=attempt.initiated_by,
+            sequence=done.sequence if wrote else None,
+            rows_in=done.rows_in,
+            rows_inserted=applied.inserted if applied else 0,
+            rows_updated=applied.updated if applied else 0,
+            rows_deleted=applied.deleted if applied else 0,
+            duration_ms=attempt.phases.total_ms,
+            phases_ms=attempt.phases.spent_ms,
+            estimated_ms=estimated_ms,
+            frontier_from=progress.frontier,
+            frontier_to=done.frontier,
+            operators=done.operators,
+            sql=done.sql,
+        )
+        self._history.append(record)
+        self._tell(record)
+        return record
+
+    def failed(self, attempt: Attempt, error: TrickleError) -> None:
+        progress = self._catalog.get_progress(attempt.table.id)
+        cancelled = isinstance(error, RefreshCancelled)
+        if not cancelled:
+            self._catalog.save_progress(
+                replace(
+                    progress,
+                    consecutive_errors=progress.consecutive_errors + 1,
+                    error=str(error),
+                    error_code=error.code,
+                    error_hint=error.hint,
+                    error_at=self._clock.now(),
+                )
+            )
+        record = RefreshRecord(
+            refresh_id=attempt.refresh_id,
+            number=self._catalog.next_refresh_number(),
+            st=attempt.table.name,
+            started_at=attempt.started_at,
+            finished_at=self._clock.now(),
+            outcome=Outcome.SKIPPED if cancelled else Outcome.FAILED,
+            requested_mode=attempt.table.refresh_mode,
+            reason=Reason(ReasonCode.CANCELLED if cancelled else ReasonCode.FAILED, str(error)),
+            strategy="none",
+            initiated_by=attempt.initiated_by,
+            sequence=None,
+            duration_ms=attempt.phases.total_ms,
+            phases_ms=attempt.phases.spent_ms,
+            frontier_from=progress.frontier,
+            error=str(error) + (f": {error.detail}" if error.detail else ""),
+            error_code=error.code,
+            error_hint=error.hint,
+        )
+        self._history.append(record)
+        kind = EventKind.REFRESH_SKIPPED if cancelled else EventKind.REFRESH_FAILED
+        severity = Severity.WARN if cancelled else Severity.ERROR
+        self._events.publish(kind, attempt.table.name, str(error), severity, attempt.refresh_id)
+
+    def _usual_ms(self, name: str, outcome: Outcome) -> float | None:
+        """The median of the last ten refreshes of this kind; None before there is one."""
+        before = [each.duration_ms for each in self._history.last(name, 40) if each.outcome is outcome][-10:]
+        return statistics.median(before) if before else None
+
+    def _tell(self, record: RefreshRecord) -> None:
+        if record.outcome is Outcome.NO_DATA:
+            return
+        if record.outcome is Outcome.DIFFERENTIAL:
+            mode = "differential"
+        else:
+            mode = "rebuilt" if record.outcome is Outcome.REINITIALIZE else "full"
+        came = record.rows_inserted + record.rows_updated
+        went = record.rows_deleted + record.rows_updated
+        text = f"{mode} {record.duration_ms / 1000:.2f}s, +{came:,} −{went:,}"
+        fell_back = record.requested_mode is RefreshMode.AUTO and record.reason.code not in EXPECTED
+        if record.outcome is not Outcome.DIFFERENTIAL and fell_back:
+            kind, severity = EventKind.MODE_FALLBACK, Severity.WARN
+            text = f"{text} instead of differential: {record.reason.text}"
+        else:
+            kind, severity = EventKind.REFRESH_COMPLETED, Severity.OK
+        self._events.publish(kind, record.st, text, severity, record.refresh_id)

@@ -1,0 +1,164 @@
+"""What a refresh finds before it decides: the truth about its target, and what its sources did since.
+
+The truth about a stream table is in its own Delta log: the last stamp. The catalog remembers it, so that asking
+costs nothing when nobody else wrote, and may only be ahead of it by frontiers that moved without a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from engine.catalog.records import Progress
+from engine.catalog.store import Catalog
+from engine.compile.bind import Change
+from engine.errors import NotFound, SourceDropped, SourceReplaced, SourceRewound, Tampered
+from engine.lake import heads, stamp, tables
+from engine.lake.changes import ChangeKind, ChangeSummary, summarise
+from engine.lake.heads import Head, HeadReader
+from engine.records import Frontier, SourceVersion, StreamTable
+
+
+@dataclass(frozen=True)
+class Target:
+    """The stream table's own state."""
+
+    #: version of its Delta table that was looked at
+    version: int
+    sequence: int
+    #: what its rows stand for; None before the first refresh
+    frontier: Frontier | None
+    fingerprint: str | None
+    #: who else changed its rows since our last stamp, in words
+    tampered: str | None
+
+
+@dataclass(frozen=True)
+class SourceMove:
+    """One source between the frontier and the chosen version."""
+
+    name: str
+    path: str
+    chosen: SourceVersion
+    was: SourceVersion | None
+    change: Change
+    summary: ChangeSummary | None
+
+    @property
+    def overwritten(self) -> bool:
+        return self.summary is not None and self.summary.kind is ChangeKind.OVERWRITE
+
+    @property
+    def schema_changed(self) -> bool:
+        return self.summary is not None and self.summary.metadata_changed
+
+    @property
+    def rows_estimate(self) -> int:
+        return self.summary.rows_estimate if self.summary is not None else 0
+
+
+class Observer:
+    """Reads targets and sources; remembers what cannot have changed."""
+
+    def __init__(self, catalog: Catalog, head_reader: HeadReader) -> None:
+        self._catalog = catalog
+        self._heads = head_reader
+        #: per stream table: the head of its own table for which the remembered progress is the truth
+        self._trusted: dict[str, Head] = {}
+
+    def head(self, name: str, path: str) -> Head:
+        try:
+            return self._heads.head(path)
+        except NotFound as error:
+            raise SourceDropped(
+                f"the source {name} is gone",
+                detail=error.message,
+                hint=f"bring it back, or drop what reads it: trickle drop NAME, then trickle source drop {name}",
+            ) from error
+
+    def target(self, table: StreamTable, progress: Progress) -> Target:
+        head = self._heads.head(table.path)
+        if self._trusted.get(table.id) == head and progress.populated:
+            return Target(head.version, progress.sequence, progress.frontier, table.fingerprint, None)
+        pinned = tables.pin(table.path)
+        last = stamp.last_stamp(pinned)
+        if last is None or last.stamp.st_id != table.id:
+            return Target(pinned.version, 0, None, None, None)
+        written = last.stamp
+        foreign = stamp.foreign_change(table.path, last.version, pinned.version)
+        frontier = written.frontier
+        if progress.sequence == written.sequence and progress.frontier is not None:
+            frontier = progress.frontier  # moved on over commits that changed nothing
+        if foreign is None and pinned.version == head.version:
+            self._trusted[table.id] = head
+            if progress.sequence != written.sequence or not progress.populated:
+                self._heal(table, progress, written)
+        return Target(pinned.version, written.sequence, frontier, written.fingerprint, foreign)
+
+    def _heal(self, table: StreamTable, progress: Progress, written: stamp.Stamp) -> None:
+        """The catalog missed a commit, or lost it: the log is right."""
+        healed = replace(progress, sequence=written.sequence, frontier=written.frontier, populated=True, st_id=table.id)
+        self._catalog.save_progress(healed)
+
+    def committed(self, table: StreamTable) -> None:
+        """We wrote; the catalog is about to say so."""
+        self._trusted[table.id] = self._heads.head(table.path)
+
+    def forget(self, table: StreamTable) -> None:
+        self._trusted.pop(table.id, None)
+        self._heads.forget(table.path)
+
+    def heads(self, paths: Mapping[str, str]) -> Frontier:
+        """The newest version of each source."""
+        found = {}
+        for name, path in paths.items():
+            head = self.head(name, path)
+            found[name] = SourceVersion(head.version, head.identity, head.table_id)
+        return found
+
+    def changes(self, paths: Mapping[str, str], chosen: Frontier, frontier: Frontier) -> tuple[SourceMove, ...]:
+        """What each source did between the frontier and the chosen versions."""
+        return tuple(self._change(name, path, chosen[name], frontier.get(name)) for name, path in paths.items())
+
+    def _change(self, name: str, path: str, chosen: SourceVersion, was: SourceVersion | None) -> SourceMove:
+        if was is None:
+            return SourceMove(name, path, chosen, None, Change.MIXED, None)
+        if was == chosen:
+            return SourceMove(name, path, chosen, was, Change.NONE, None)
+        _same_history(name, path, chosen, was)
+        summary = summarise(path, was.version, chosen.version)
+        kind = {ChangeKind.DATALESS: Change.NONE, ChangeKind.APPEND: Change.APPEND}.get(summary.kind, Change.MIXED)
+        return SourceMove(name, path, chosen, was, kind, summary)
+
+
+def _same_history(name: str, path: str, chosen: SourceVersion, was: SourceVersion) -> None:
+    """A version number proves nothing: the commit behind it must be the one that was read."""
+    hint = "REFRESH STREAM TABLE … FULL reads it anew"
+    if chosen.table_id != was.table_id:
+        raise SourceReplaced(
+            f"the source {name} was replaced by another table",
+            detail=f"its table id was {was.table_id} and is {chosen.table_id}",
+            hint=hint,
+        )
+    if chosen.version < was.version:
+        raise SourceRewound(
+            f"the source {name} went back to version {chosen.version}",
+            detail=f"version {was.version} was read before",
+            hint=hint,
+        )
+    identity = heads.identity_of(path, was.version)
+    if identity is not None and identity != was.identity:
+        raise SourceRewound(
+            f"version {was.version} of the source {name} is not the commit that was read",
+            detail="its log was rewritten or restored from a copy",
+            hint=hint,
+        )
+
+
+def refuse_tampered(table: StreamTable, target: Target) -> None:
+    if target.tampered is not None:
+        raise Tampered(
+            f"somebody else changed the rows of {table.name}",
+            detail=target.tampered,
+            hint=f"`trickle refresh {table.name} --full` makes it right again",
+        )

@@ -1,0 +1,31 @@
+"""How long each part of a refresh took, and where it is now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Phases:
+    """A stopwatch over named phases. `on_enter` hears each as it begins, and may refuse it."""
+
+    ORDER = ("version check", "read change", "plan", "run", "commit", "bookkeeping")
+
+    def __init__(self) -> None:
+        self.on_enter: Callable[[str], None] = lambda phase: None
+        self._began = time.perf_counter()
+        self.spent_ms: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        self.on_enter(name)
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent_ms[name] = self.spent_ms.get(name, 0.0) + (time.perf_counter() - began) * 1000
+
+    @property
+    def total_ms(self) -> float:
+        return (time.perf_counter() - self._began) * 1000

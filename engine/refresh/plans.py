@@ -1,0 +1,115 @@
+"""Plans of stream tables, compiled once per process and again when a definition or a schema changes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.catalog.store import Catalog
+from engine.compile.parse import Limits, parse
+from engine.compile.pipeline import Request, compile_query
+from engine.compile.plan import MaintenancePlan
+from engine.errors import NotFound, QueryError, SourceSchemaChanged
+from engine.lake import queries, tables
+from engine.records import Column, RefreshMode, StreamTable
+
+if TYPE_CHECKING:
+    from engine.lake.session import SparkHost
+
+
+@dataclass(frozen=True)
+class Located:
+    """A relation that queries may name: where it is, and what may be read of it."""
+
+    name: str
+    path: str
+    columns: tuple[Column, ...]
+    is_stream_table: bool
+
+
+class Relations(Mapping[str, tuple[Column, ...]]):
+    """All sources and stream tables of a workspace; a schema is read when it is asked for."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def located(self, name: str) -> Located:
+        for table in self._catalog.stream_tables():
+            if table.name.casefold() == name.casefold():
+                return Located(table.name, table.path, table.columns, True)
+        source = self._catalog.get_source(name)
+        return Located(source.name, source.path, tables.columns(source.path), False)
+
+    def __getitem__(self, name: str) -> tuple[Column, ...]:
+        return self.located(name).columns
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (source.name for source in self._catalog.sources())
+        yield from (table.name for table in self._catalog.stream_tables())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class SparkAnalyzer:
+    """Spark's opinion on queries, in the calling thread's session. `show` makes sources known under their names."""
+
+    def __init__(self, host: SparkHost, relations: Relations) -> None:
+        self._host = host
+        self._relations = relations
+
+    def show(self, names: tuple[str, ...]) -> None:
+        session = self._host.session()
+        for name in names:
+            try:
+                located = self._relations.located(name)
+            except NotFound:
+                continue  # the compiler tells it better, with a position and the nearest name
+            queries.view_of_version(session, located.name, located.path, None, located.columns)
+
+    def describe(self, sql: str) -> tuple[Column, ...]:
+        return self._host.analyze(sql).columns
+
+    def same_semantics(self, one: str, other: str) -> bool:
+        return self._host.same_semantics(one, other)
+
+
+class Plans:
+    def __init__(self, catalog: Catalog, host: SparkHost, limits: Limits) -> None:
+        self._host = host
+        self._limits = limits
+        self.relations = Relations(catalog)
+        self._known: dict[str, tuple[str, RefreshMode, MaintenancePlan]] = {}
+        self._lock = threading.Lock()
+
+    def compile(self, query: str, *, full: bool) -> MaintenancePlan:
+        parsed = parse(query, self._limits)
+        analyzer = SparkAnalyzer(self._host, self.relations)
+        analyzer.show(parsed.sources)
+        return compile_query(Request(query, self.relations, self._limits, full), analyzer)
+
+    def plan_of(self, table: StreamTable) -> MaintenancePlan:
+        """The plan of a stream table, from its text."""
+        with self._lock:
+            known = self._known.get(table.id)
+        if known is not None and known[:2] == (table.query, table.refresh_mode):
+            return known[2]
+        try:
+            plan = self.compile(table.query, full=table.refresh_mode is RefreshMode.FULL)
+        except (QueryError, NotFound) as error:
+            # It was accepted once, so it is the sources that changed.
+            raise SourceSchemaChanged(
+                f"the query of {table.name} no longer fits its sources",
+                detail=error.message,
+                hint="bring the column or table back, or drop the stream table and create it anew",
+                position=error.position,
+            ) from error
+        with self._lock:
+            self._known[table.id] = (table.query, table.refresh_mode, plan)
+        return plan
+
+    def forget(self, table_id: str) -> None:
+        with self._lock:
+            self._known.pop(table_id, None)

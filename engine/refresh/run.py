@@ -1,0 +1,349 @@
+"""The journey of a change, in the order in which it happens:
+
+    version check ─ choose ─ read change ─ plan (bind, render) ─ run (Spark) ─ one conditional commit ─ bookkeeping
+
+A refresh that fails changes nothing that can be seen. NO_DATA never asks Spark.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.algebra.nodes import Leaf, Role
+from engine.catalog.records import Progress
+from engine.catalog.store import Catalog
+from engine.clock import Clock
+from engine.compile.bind import Change, bind
+from engine.compile.places import view_name
+from engine.compile.plan import MaintenancePlan
+from engine.compile.render import render
+from engine.errors import (
+    InternalError,
+    RefreshCancelled,
+    RefreshSkipped,
+    SourceHistoryLost,
+    SourceReplaced,
+    SourceRewound,
+    SourceWithoutChanges,
+    TrickleError,
+)
+from engine.events import EventBus
+from engine.lake import changes as lake_changes
+from engine.lake import failures, stamp, tables
+from engine.lake.heads import HeadReader
+from engine.records import (
+    EventKind,
+    Frontier,
+    Initiator,
+    Outcome,
+    Reason,
+    ReasonCode,
+    RefreshMode,
+    RefreshRecord,
+    RunningRefresh,
+    Severity,
+    StreamTable,
+)
+from engine.refresh import full
+from engine.refresh.choose import Choice, after_changes, before_changes, is_volatile
+from engine.refresh.job import Differential, Job, TooLarge
+from engine.refresh.ledger import Attempt, Done, Ledger, no_data
+from engine.refresh.observe import Observer, SourceMove, Target, refuse_tampered
+from engine.refresh.operators import operators
+from engine.refresh.phases import Phases
+from engine.refresh.plans import Plans
+from engine.refresh.strategies import STRATEGIES
+
+if TYPE_CHECKING:
+    from engine.config import Settings
+    from engine.lake.session import SparkHost
+
+
+class Refresher:
+    """Runs refreshes; any number at a time, but one of each stream table."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        host: SparkHost,
+        plans: Plans,
+        ledger: Ledger,
+        events: EventBus,
+        settings: Settings,
+        clock: Clock,
+        lease_epoch: Callable[[], int],
+    ) -> None:
+        self._catalog = catalog
+        self._host = host
+        self._plans = plans
+        self._ledger = ledger
+        self._events = events
+        self._settings = settings
+        self._clock = clock
+        self._lease_epoch = lease_epoch
+        self.observer = Observer(catalog, HeadReader())
+        self._running: dict[str, RunningRefresh] = {}
+        self._cancelled: set[str] = set()
+        self._lock = threading.Lock()
+
+    # ---------------------------------------------------------------- what others may ask
+
+    def running(self) -> tuple[RunningRefresh, ...]:
+        with self._lock:
+            return tuple(self._running.values())
+
+    def cancel(self, table: StreamTable) -> bool:
+        """Stops a running refresh; nothing of it will be seen. False when none runs."""
+        with self._lock:
+            running = self._running.get(table.id)
+            if running is None:
+                return False
+            self._cancelled.add(running.refresh_id)
+        self._host.cancel(running.refresh_id)
+        return True
+
+    def refresh(self, table: StreamTable, *, asked_full: bool, initiated_by: Initiator) -> RefreshRecord:
+        """One refresh, from the version check to the records of it. Raises what made it fail, after recording it."""
+        attempt = Attempt(uuid.uuid4().hex, table, initiated_by, self._clock.now(), Phases())
+        with self._claimed(attempt):
+            progress = self._catalog.get_progress(table.id)
+            try:
+                done = self._attempt(attempt, progress, asked_full=asked_full)
+                if done.applied is not None and done.applied.version is not None:
+                    self.observer.committed(table)
+            except Exception as error:
+                failure = self._failure(error, attempt)
+                self._ledger.failed(attempt, failure)
+                raise failure from error
+            return self._ledger.done(attempt, progress, done)
+
+    # ---------------------------------------------------------------- the journey
+
+    def _attempt(self, attempt: Attempt, progress: Progress, *, asked_full: bool) -> Done:
+        table = attempt.table
+        with attempt.phases.phase("version check"):
+            target = self.observer.target(table, progress)
+            if not asked_full:
+                refuse_tampered(table, target)
+            paths = {name: self._plans.relations.located(name).path for name in table.sources}
+            chosen = self.observer.heads(paths)
+            if not asked_full and _nothing_changed(table, target, chosen):
+                return no_data(target, chosen)
+        self._host.wait_ready()
+        with self._host.tagged(attempt.refresh_id):
+            return self._with_spark(attempt, target, paths, chosen, asked_full=asked_full)
+
+    def _with_spark(
+        self,
+        attempt: Attempt,
+        target: Target,
+        paths: dict[str, str],
+        chosen: Frontier,
+        *,
+        asked_full: bool,
+    ) -> Done:
+        table, phases = attempt.table, attempt.phases
+        choice = before_changes(table, target, asked_full=asked_full)
+        moves: tuple[SourceMove, ...] = tuple(
+            SourceMove(name, paths[name], version, None, Change.MIXED, None) for name, version in chosen.items()
+        )
+        if choice is None:
+            with phases.phase("version check"):
+                choice, moves = self._read_log(table, target, paths, chosen)
+            if any(move.schema_changed for move in moves):
+                self._plans.forget(table.id)
+            if choice is None and all(move.change is Change.NONE for move in moves):
+                return no_data(target, chosen)
+        with phases.phase("plan"):
+            plan = self._plans.plan_of(table)
+            if choice is None and plan.fingerprint != table.fingerprint:
+                text = "the schema of its sources changed"
+                choice = Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
+            if choice is None:
+                choice = after_changes(
+                    table,
+                    plan,
+                    moves,
+                    rows_of=_rows_of,
+                    max_change_ratio=self._settings.refresh.max_change_ratio,
+                )
+            job = self._job(attempt, plan, target, paths, chosen)
+        self._refuse_cancelled(attempt.refresh_id)
+        if choice.full:
+            return self._full(job, choice, moves)
+        return self._differential(job, choice, moves)
+
+    def _read_log(
+        self, table: StreamTable, target: Target, paths: dict[str, str], chosen: Frontier
+    ) -> tuple[Choice | None, tuple[SourceMove, ...]]:
+        """What the sources did. A source whose past is lost can still be read anew."""
+        try:
+            moves = self.observer.changes(paths, chosen, target.frontier or {})
+        except SourceHistoryLost as error:
+            self._needs_rebuild(table, error)
+            return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.HISTORY_LOST, error.message)), ()
+        except (SourceReplaced, SourceRewound) as error:
+            self._needs_rebuild(table, error)
+            return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.SOURCE_REPLACED, error.message)), ()
+        lost = next((move for move in moves if move.summary and move.summary.cdf_lost_at is not None), None)
+        if lost is not None and table.refresh_mode is RefreshMode.DIFFERENTIAL:
+            raise SourceWithoutChanges(
+                f"the source {lost.name} no longer records its changes",
+                detail=f"its Change Data Feed was switched off in version {lost.summary and lost.summary.cdf_lost_at}",
+                hint="ALTER TABLE … SET TBLPROPERTIES (delta.enableChangeDataFeed = true), then refresh it fully",
+            )
+        if lost is not None:
+            text = f"{lost.name} did not record its changes"
+            return Choice(Outcome.FULL, Reason(ReasonCode.NO_CHANGE_FEED, text)), moves
+        return None, moves
+
+    def _needs_rebuild(self, table: StreamTable, error: TrickleError) -> None:
+        self._events.publish(EventKind.REINITIALIZE_NEEDED, table.name, error.message, Severity.WARN)
+
+    def _full(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...]) -> Done:
+        applied, sql = full.run(job, choice.outcome)
+        if job.plan.fingerprint != job.table.fingerprint:
+            # The same text means something else by now, and from this commit on the table holds that.
+            self._catalog.update_stream_table(
+                replace(job.table, fingerprint=job.plan.fingerprint, columns=job.plan.visible)
+            )
+        rows = operators(job.plan.tree, moves, {}, applied, full=True)
+        return Done(choice, applied, job.chosen, job.sequence, rows_in=0, operators=rows, sql=sql)
+
+    def _differential(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...]) -> Done:
+        work, rows_read = self._prepare(job, moves)
+        applied = None
+        for strategy in STRATEGIES:
+            if strategy.fits(work):
+                try:
+                    applied = strategy.run(work)
+                except TooLarge:
+                    continue
+                break
+        if applied is None:
+            raise InternalError(f"no strategy fits the change of {job.table.name}")
+        rows = operators(job.plan.tree, moves, rows_read, applied, full=False)
+        sql = ";\n\n".join(filter(None, (work.first_sql, work.change_sql)))
+        sequence = job.sequence if applied.version is not None else job.target.sequence
+        return Done(choice, applied, job.chosen, sequence, work.rows_in, rows, sql)
+
+    def _prepare(self, job: Job, moves: tuple[SourceMove, ...]) -> tuple[Differential, dict[str, int | None]]:
+        """Binds the plan to what changed, and makes the changes readable in the session."""
+        if job.plan.kept is None:
+            raise InternalError("a query that can only be recomputed has no change")
+        with job.phases.phase("plan"):
+            statements = bind(job.plan.kept, {move.name: move.change for move in moves})
+            places = job.places()
+            first = render(statements.first, places, pretty=True) if statements.first is not None else None
+            change = render(statements.change, places, pretty=True)
+        rows_read: dict[str, int | None] = {}
+        with job.phases.phase("read change"):
+            for move in moves:
+                if move.change is not Change.NONE and move.summary is not None and move.was is not None:
+                    read = lake_changes.read(
+                        job.session,
+                        move.path,
+                        statements.delta_columns.get(move.name, ()),
+                        move.was.version,
+                        move.chosen.version,
+                        move.summary,
+                        view_name(Leaf(Role.DELTA, move.name)),
+                        self._settings.refresh.max_driver_delta_rows,
+                    )
+                    rows_read[move.name] = read.rows
+        self._refuse_cancelled(job.refresh_id)
+        estimates = {move.name: move.rows_estimate for move in moves}
+        rows_in = sum(rows if rows is not None else estimates[name] for name, rows in rows_read.items())
+        grows = bool(statements.whole_relations)
+        return Differential(job, statements, moves, first, change, rows_in, grows), rows_read
+
+    def _job(
+        self,
+        attempt: Attempt,
+        plan: MaintenancePlan,
+        target: Target,
+        paths: dict[str, str],
+        chosen: Frontier,
+    ) -> Job:
+        return Job(
+            refresh_id=attempt.refresh_id,
+            table=attempt.table,
+            plan=plan,
+            target=target,
+            paths=paths,
+            columns={name: self._plans.relations[name] for name in paths} if plan.kept is None else {},
+            chosen=chosen,
+            base_frontier=self._base_frontier(chosen),
+            lease_epoch=self._lease_epoch(),
+            session=self._host.session(),
+            settings=self._settings,
+            phases=attempt.phases,
+        )
+
+    def _base_frontier(self, chosen: Frontier) -> Frontier:
+        """The versions of the sources at the bottom, seen through the stream tables between."""
+        base: Frontier = {}
+        for name, version in chosen.items():
+            located = self._plans.relations.located(name)
+            last = None
+            if located.is_stream_table:
+                last = stamp.last_stamp(tables.pin(located.path, version.version))
+            base.update(last.stamp.base_frontier if last is not None else {name: version})
+        return base
+
+    # ---------------------------------------------------------------- one at a time, and cancelling
+
+    @contextmanager
+    def _claimed(self, attempt: Attempt) -> Iterator[None]:
+        table = attempt.table
+        with self._lock:
+            if table.id in self._running:
+                raise RefreshSkipped(f"{table.name} is being refreshed already", hint="wait for it, or cancel it")
+            self._running[table.id] = RunningRefresh(
+                st=table.name,
+                refresh_id=attempt.refresh_id,
+                started_at=attempt.started_at,
+                phase=Phases.ORDER[0],
+                step=0,
+                steps=len(Phases.ORDER),
+                initiated_by=attempt.initiated_by,
+            )
+        attempt.phases.on_enter = lambda phase: self._enter(attempt, phase)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.pop(table.id, None)
+                self._cancelled.discard(attempt.refresh_id)
+
+    def _enter(self, attempt: Attempt, phase: str) -> None:
+        self._refuse_cancelled(attempt.refresh_id)
+        with self._lock:
+            now = self._running[attempt.table.id]
+            self._running[attempt.table.id] = replace(now, phase=phase, step=Phases.ORDER.index(phase))
+
+    def _refuse_cancelled(self, refresh_id: str) -> None:
+        with self._lock:
+            cancelled = refresh_id in self._cancelled
+        if cancelled:
+            raise RefreshCancelled("the refresh was cancelled", hint="nothing was changed")
+
+    def _failure(self, error: Exception, attempt: Attempt) -> TrickleError:
+        with self._lock:
+            cancelled = attempt.refresh_id in self._cancelled
+        if cancelled:
+            return RefreshCancelled(f"the refresh of {attempt.table.name} was cancelled", hint="nothing was changed")
+        return failures.typed(error, f"refreshing {attempt.table.name}", attempt.table.path)
+
+
+def _nothing_changed(table: StreamTable, target: Target, chosen: Frontier) -> bool:
+    return target.frontier == chosen and target.fingerprint == table.fingerprint and not is_volatile(table)
+
+
+def _rows_of(path: str) -> int | None:
+    return tables.pin(path).rows()

@@ -1,0 +1,120 @@
+"""Sources: adding them, saying how they are, and switching their Change Data Feed on where that is allowed."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.catalog.store import Catalog
+from engine.clock import Clock
+from engine.errors import DependentsExist, InvalidArgument, NotFound, SourceWithoutChanges, TrickleError
+from engine.events import EventBus
+from engine.lake import tables
+from engine.lake.heads import HeadReader
+from engine.names import check_name
+from engine.records import CdcMode, EnableCdf, EventKind, Notice, Source, SourceStatus
+
+if TYPE_CHECKING:
+    from engine.config import Settings
+    from engine.lake.session import SparkHost
+
+
+class Sources:
+    def __init__(self, catalog: Catalog, host: SparkHost, events: EventBus, settings: Settings, clock: Clock) -> None:
+        self._catalog = catalog
+        self._host = host
+        self._events = events
+        self._settings = settings
+        self._clock = clock
+        self._heads = HeadReader()
+
+    def add(
+        self, name: str, path: str, *, format: str, cdc_mode: str, key: tuple[str, ...], enable_cdf: bool | None
+    ) -> SourceStatus:
+        check_name(name)
+        if format.lower() != "delta":
+            raise InvalidArgument(
+                f"sources of format {format} are not supported yet", hint="store them as a Delta table"
+            )
+        mode = _cdc_mode(cdc_mode)
+        where = path if "://" in path else str(Path(path).expanduser().resolve())
+        columns = tables.columns(where)  # refuses what is no Delta table
+        unknown = [each for each in key if each.casefold() not in {column.name.casefold() for column in columns}]
+        if unknown:
+            raise InvalidArgument(f"{name} has no column {unknown[0]} that could be a key")
+        self._make_changes_readable(name, where, mode, enable_cdf)
+        source = Source(name, where, "delta", mode, key, self._clock.now(), getpass.getuser())
+        self._catalog.add_source(source)
+        self._events.publish(EventKind.SOURCE_ADDED, name, f"source {name} at {where}")
+        return self.status(source)
+
+    def _make_changes_readable(self, name: str, path: str, mode: CdcMode, enable_cdf: bool | None) -> None:
+        if mode is CdcMode.POLL or tables.cdf_enabled(path):
+            return
+        if self.may_enable(enable_cdf):
+            self._host.wait_ready()
+            tables.enable_cdf(self._host.session(), path)
+            self._events.publish(
+                EventKind.CDC_MODE_CHANGED, name, "Trickle switched the Change Data Feed on; it stays on"
+            )
+        elif mode is CdcMode.CDF:
+            raise without_changes(name)
+
+    def may_enable(self, asked: bool | None) -> bool:
+        """May Trickle switch a Change Data Feed on? `ask` without anybody to ask means no."""
+        return asked if asked is not None else EnableCdf(self._settings.sources.enable_cdf) is EnableCdf.ALWAYS
+
+    def enable(self, name: str, path: str) -> Notice:
+        tables.enable_cdf(self._host.session(), path)
+        text = f"the Change Data Feed of {name} was switched on"
+        self._events.publish(EventKind.CDC_MODE_CHANGED, name, text)
+        return Notice(text, "it costs writers that update and delete a little, and stays on when Trickle leaves")
+
+    def statuses(self) -> tuple[SourceStatus, ...]:
+        return tuple(self.status(source) for source in self._catalog.sources())
+
+    def status(self, source: Source) -> SourceStatus:
+        dependents = self._catalog.dependents(source.name)
+        try:
+            head = self._heads.head(source.path)
+            return SourceStatus(
+                source, head.version, tables.cdf_enabled(source.path), tables.columns(source.path), dependents
+            )
+        except TrickleError as error:
+            return SourceStatus(source, None, False, (), dependents, str(error))
+
+    def drop(self, name: str, *, if_exists: bool = False) -> bool:
+        try:
+            source = self._catalog.get_source(name)
+        except NotFound:
+            if if_exists:
+                return False
+            raise
+        dependents = self._catalog.dependents(source.name)
+        if dependents:
+            raise DependentsExist(
+                f"{source.name} is read by {', '.join(dependents)}",
+                hint="drop these first; the source's own table is never touched",
+            )
+        self._catalog.drop_source(source.name)
+        self._events.publish(EventKind.SOURCE_DROPPED, source.name, f"source {source.name} is no longer known")
+        return True
+
+
+def without_changes(name: str) -> SourceWithoutChanges:
+    return SourceWithoutChanges(
+        f"the source {name} does not record its changes",
+        detail="its Change Data Feed is off, and Trickle was not allowed to switch it on",
+        hint="say --enable-cdf, set sources.enable_cdf = 'always', or use refresh_mode = 'FULL'",
+    )
+
+
+def _cdc_mode(text: str) -> CdcMode:
+    try:
+        mode = CdcMode(text.lower())
+    except ValueError:
+        raise InvalidArgument(f"there is no cdc mode {text}", hint="auto or cdf") from None
+    if mode in (CdcMode.DIFF, CdcMode.POLL):
+        raise InvalidArgument(f"the cdc mode {mode} is not supported yet", hint="auto or cdf")
+    return mode

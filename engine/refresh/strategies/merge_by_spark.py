@@ -1,0 +1,36 @@
+"""A large change: Spark computes it and merges it."""
+
+from __future__ import annotations
+
+from engine.errors import InternalError
+from engine.lake import apply
+from engine.lake.apply import Counts
+from engine.records import Outcome
+from engine.refresh.job import Applied, Differential
+from engine.refresh.strategies import by_spark
+
+
+class MergeBySpark:
+    name = "merge by spark"
+
+    def fits(self, work: Differential) -> bool:
+        return True
+
+    def run(self, work: Differential) -> Applied:
+        job = work.job
+        if job.plan.kept is None:
+            raise InternalError("a query that can only be recomputed has no change set")
+        with by_spark.change_set(work) as (frame, counts):
+            if counts == Counts():
+                return Applied(self.name, None)
+            with job.phases.phase("commit"):
+                commit = apply.merge_frame(
+                    job.session,
+                    job.table.path,
+                    job.target.version,
+                    frame,
+                    job.plan.kept.identity,
+                    job.stamp(Outcome.DIFFERENTIAL),
+                    counts,
+                )
+        return Applied(self.name, commit.version, commit.inserted, commit.updated, commit.deleted)

@@ -1,0 +1,30 @@
+"""A small change: Spark computes it, the driver commits it through the handle pinned before it was computed."""
+
+from __future__ import annotations
+
+from engine.errors import InternalError
+from engine.lake import apply, tables
+from engine.records import Outcome
+from engine.refresh.job import Applied, Differential
+from engine.refresh.strategies import from_driver
+
+
+class MergeFromDriver:
+    name = "merge from driver"
+
+    def fits(self, work: Differential) -> bool:
+        return from_driver.is_possible(work)
+
+    def run(self, work: Differential) -> Applied:
+        job = work.job
+        if job.plan.kept is None:
+            raise InternalError("a query that can only be recomputed has no change set")
+        rows = from_driver.change_set(work)
+        if rows.num_rows == 0:
+            return Applied(self.name, None)
+        with job.phases.phase("commit"):
+            pinned = tables.pin(job.table.path, job.target.version)
+            commit = apply.merge(
+                pinned, rows, job.plan.kept.identity, job.stamp(Outcome.DIFFERENTIAL), from_driver.counts(rows)
+            )
+        return Applied(self.name, commit.version, commit.inserted, commit.updated, commit.deleted)

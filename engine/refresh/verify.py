@@ -1,0 +1,124 @@
+"""Is a stream table what its query says? Both are read by Spark, the query at the stream table's frontier.
+
+Rows are compared as multisets: everything to the last digit, floating-point columns within a relative tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.algebra.types import is_float
+from engine.errors import InvalidArgument, NotPopulated
+from engine.lake import queries, quoting
+from engine.records import Column, StreamTable, VerifyResult
+from engine.refresh.choose import is_volatile
+from engine.refresh.observe import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RELATIVE_TOLERANCE = 1e-9
+#: no more rows that differ are brought to the driver
+MAX_DIFFERENCES = 100_000
+EXAMPLES = 5
+
+
+def verify(
+    session: SparkSession,
+    table: StreamTable,
+    target: Target,
+    paths: Mapping[str, str],
+    columns: Mapping[str, tuple[Column, ...]],
+) -> VerifyResult:
+    began = time.perf_counter()
+    if target.frontier is None:
+        raise NotPopulated(f"{table.name} was never populated", hint=f"`trickle refresh {table.name}` does it")
+    if is_volatile(table):
+        raise InvalidArgument(f"{table.name} changes by itself, so there is nothing to compare it with")
+    queries.tune(session, small=False)
+    for name, path in paths.items():
+        queries.view_of_version(session, name, path, target.frontier[name].version, columns[name])
+    doing = f"verifying {table.name}"
+    expected = _comparable(queries.run(session, table.query, doing), table.columns)
+    stored_name = "__trickle_verified"
+    queries.view_of_version(session, stored_name, table.path, target.version, table.columns)
+    actual = _comparable(queries.run(session, f"SELECT * FROM {stored_name}", doing), table.columns)  # noqa: S608  ours
+    missing = _rows(expected.exceptAll(actual), doing)
+    unexpected = _rows(actual.exceptAll(expected), doing)
+    if any(is_float(column.type) for column in table.columns):
+        missing, unexpected = _without_float_noise(missing, unexpected, table.columns)
+    return VerifyResult(
+        name=table.name,
+        equal=not missing and not unexpected,
+        rows=actual.count(),
+        missing=sum(missing.values()),
+        unexpected=sum(unexpected.values()),
+        examples=_examples(missing, unexpected),
+        frontier=target.frontier,
+        duration_ms=(time.perf_counter() - began) * 1000,
+    )
+
+
+def _comparable(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
+    """Columns by position; maps, which Spark does not compare, as sorted lists of their entries."""
+    by_position = frame.toDF(*(f"c{index}" for index in range(len(columns))))
+    chosen = [
+        (f"sort_array(map_entries(c{index}))" if column.type.startswith("map<") else f"c{index}")
+        + f" AS {quoting.name(column.name)}"
+        for index, column in enumerate(columns)
+    ]
+    return by_position.selectExpr(*chosen)
+
+
+def _rows(frame: DataFrame, doing: str) -> Counter[tuple[Any, ...]]:
+    found = queries.collect(frame.limit(MAX_DIFFERENCES), doing)
+    return Counter(tuple(_hashable(value) for value in row.values()) for row in found.to_pylist())
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_hashable, value))
+    if isinstance(value, dict):
+        return tuple(sorted((key, _hashable(each)) for key, each in value.items()))
+    return value
+
+
+def _without_float_noise(
+    missing: Counter[tuple[Any, ...]], unexpected: Counter[tuple[Any, ...]], columns: tuple[Column, ...]
+) -> tuple[Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]:
+    """Pairs rows that agree in all but the last digits of their floats."""
+    floats = [index for index, column in enumerate(columns) if is_float(column.type)]
+
+    def exact(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(value for index, value in enumerate(row) if index not in floats)
+
+    waiting: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for row in unexpected.elements():
+        waiting.setdefault(exact(row), []).append(row)
+    left: Counter[tuple[Any, ...]] = Counter()
+    for row in missing.elements():
+        candidates = waiting.get(exact(row), [])
+        partner = next((each for each in candidates if all(_close(row[i], each[i]) for i in floats)), None)
+        if partner is None:
+            left[row] += 1
+        else:
+            candidates.remove(partner)
+    return left, Counter(row for rows in waiting.values() for row in rows)
+
+
+def _close(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    if math.isnan(one) or math.isnan(other):
+        return math.isnan(one) and math.isnan(other)
+    return one == other or math.isclose(one, other, rel_tol=RELATIVE_TOLERANCE)
+
+
+def _examples(missing: Counter[tuple[Any, ...]], unexpected: Counter[tuple[Any, ...]]) -> tuple[str, ...]:
+    lines = [f"missing: {row}" for row in list(missing)[:EXAMPLES]]
+    lines += [f"unexpected: {row}" for row in list(unexpected)[:EXAMPLES]]
+    return tuple(lines)

@@ -1,0 +1,1 @@
+"""Who is due, and who refreshes it."""
