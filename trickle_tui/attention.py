@@ -95,12 +95,17 @@ def _matter(table: StreamTableStatus, since_s: float) -> tuple[str, str, str, st
 
 
 def _why_stale(table: StreamTableStatus, since_s: float) -> str:
-    old = "never refreshed" if table.staleness_s is None else f"{format.age(table.staleness_s + since_s)} old"
-    text = f"{old}, schedule {format.interval(table.interval_s)}"
+    schedule = format.interval(table.interval_s)
+    if table.staleness_s is None:
+        text = f"never refreshed, schedule {schedule}"
+    else:
+        text = f"{format.age(table.staleness_s + since_s)} old, schedule {schedule}"
+    # how old it is stands in the list; why it is so is the news
     if table.last is not None and table.last.duration_ms / 1000 > table.interval_s > 0:
         text += f"; a refresh takes {format.took(table.last.duration_ms)}"
-    why = _reason(table)
-    return f"{text}; full: {why}" if why and table.effective_mode.lower() == "full" else text
+    if table.effective_mode.lower() == "full" and table.refresh_mode is not RefreshMode.FULL and table.reason:
+        return f"full: {table.reason.text}"
+    return text
 
 
 def _reason(table: StreamTableStatus) -> str:

@@ -48,7 +48,7 @@ def heights(body: int, rows: int, needs: int, events_wanted: bool | None) -> Hei
         return Heights(body - shown, 0, shown, 0)
     wanted_list = max(rows, 1) + _LIST_FRAME
     wanted_attention = min(needs, 7) + _PANEL_FRAME
-    least_events = 0 if events_wanted is False else min(_LEAST_EVENTS + 3, body // 4)
+    least_events = 0 if events_wanted is False else min(8, max(4, body // 4 - 4))
     attention_rows = min(wanted_attention, max(3, body // 4))
     free = body - attention_rows - least_events
     list_rows = min(wanted_list, max(_LEAST_LIST, free))
@@ -142,12 +142,21 @@ class OverviewPage(Page):
         ):
             widget = self.query_one(f"#{name}")
             widget.display = height > 0
-            if height > 0 and widget.styles.height != height:
+            if height > 0 and (widget.styles.height is None or widget.styles.height.value != height):
                 widget.styles.height = height
-        self.query_one("#side").display = self.size.width >= _SIDE_FROM and bool(overview.tables)
+        side_box, side_width = self.query_one("#side"), self._side_width()
+        side_box.display = side_width > 0
+        if side_width and (side_box.styles.width is None or side_box.styles.width.value != side_width):
+            side_box.styles.width = side_width
+
+    def _side_width(self) -> int:
+        """A quarter of what is beyond the width from which there is a side panel, up to a readable line."""
+        if self.size.width < _SIDE_FROM or not self.dashboard.snapshot.overview.tables:
+            return 0
+        return min(60, 36 + (self.size.width - _SIDE_FROM) // 4)
 
     def _list_room(self) -> int:
-        beside = 36 if self.size.width >= _SIDE_FROM and self.dashboard.snapshot.overview.tables else 0
+        beside = self._side_width()
         frame = 4
         scrollbar = 1 if self.grid.show_vertical_scrollbar else 0
         return self.size.width - beside - frame - scrollbar
@@ -210,8 +219,7 @@ class OverviewPage(Page):
         self.canvas("attention-text").show(events.attention_lines(needed, room, height, key_of))
 
     def _list_room_below(self) -> int:
-        beside = 36 if self.size.width >= _SIDE_FROM and self.dashboard.snapshot.overview.tables else 0
-        return self.size.width - beside - 4
+        return self.size.width - self._side_width() - 4
 
     def _draw_events(self) -> None:
         overview = self.dashboard.snapshot.overview
@@ -230,7 +238,7 @@ class OverviewPage(Page):
         box.border_title = table.name
         focus = self.dashboard.snapshot.focus_on(table.name)
         height = self.size.height - 5 - (1 if self.dashboard.said is not None else 0)
-        self.canvas("side-text").show(side.panel(table, focus, self._moment(), 32, height))
+        self.canvas("side-text").show(side.panel(table, focus, self._moment(), self._side_width() - 4, height))
 
     # Events
 

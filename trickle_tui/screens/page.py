@@ -36,6 +36,10 @@ class Page(Screen[None]):
     #: the numbered view it belongs to
     view: ClassVar[str] = "1"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._has_size = False
+
     @property
     def dashboard(self) -> DashboardApp:
         return cast("DashboardApp", self.app)
@@ -81,20 +85,22 @@ class Page(Screen[None]):
         yield Canvas(id="views", on_line=self._view_clicked)
         yield from self.middle()
         yield Canvas(id="message")
-        yield Prompt()
+        candidates = Canvas(id="candidates", ground="raised")
+        yield candidates
+        yield Prompt(candidates)
         yield Canvas(id="footer")
 
-    def on_mount(self) -> None:
-        self.draw_all()
-
     def on_resize(self) -> None:
+        # also the first drawing: before it there is no size to draw for
+        self._has_size = True
         self.draw_all()
 
     def on_screen_resume(self) -> None:
-        self.draw_all()
+        if self._has_size:
+            self.draw_all()
 
     def draw_all(self) -> None:
-        if not self.is_mounted or not self.size.width:
+        if not self._has_size:
             return
         self.draw_frame()
         self.draw()

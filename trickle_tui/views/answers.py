@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
-from engine.records import Outcome, Overview, RefreshRecord, VerifyResult
+from engine.records import (
+    CreateResult,
+    DropResult,
+    Explanation,
+    Outcome,
+    Overview,
+    RefreshRecord,
+    SourceStatus,
+    SqlResult,
+    StreamTableStatus,
+    VerifyResult,
+)
 from trickle_tui import format
 from trickle_tui.paint import EMPTY, Line, Span, columns, left, line, right, span, wrap
 from trickle_tui.snapshot import Rows
@@ -102,3 +114,37 @@ def rows(result: Rows) -> tuple[Line, ...]:
     lines += [painted(result.names, "text bold"), painted(result.types, "faint")]
     lines += [painted(row, "text") for row in result.cells]
     return tuple(lines)
+
+
+def cell(value: object, is_number: bool) -> str:
+    """One value of a result."""
+    if value is None:
+        return "NULL"
+    if is_number and isinstance(value, int | float | Decimal):
+        return f"{value:,}".replace("-", format.MINUS)
+    return " ".join(str(value).split())
+
+
+def of_statement(result: SqlResult) -> str:
+    """One line for a statement that gives no rows."""
+    match result.value:
+        case RefreshRecord() as record:
+            return refreshed(record)
+        case VerifyResult() as compared:
+            if compared.equal:
+                return verified(compared)
+            return f"{compared.name} differs: {compared.missing:,} missing, {compared.unexpected:,} unexpected"
+        case CreateResult(table, created, refresh):
+            if not created:
+                return f"{table.name} is there already"
+            return f"{table.name} created" + (f"; {refreshed(refresh)}" if refresh else "")
+        case DropResult(dropped):
+            return f"dropped {', '.join(dropped)}" if dropped else "nothing to drop"
+        case StreamTableStatus() as status:
+            return f"{status.name} is {status.state.value}"
+        case SourceStatus() as source:
+            return f"source {source.source.name} is known"
+        case Explanation() as explanation:
+            return f"{explanation.name}: {explanation.mode}"
+        case _:
+            return f"{result.kind}: done"

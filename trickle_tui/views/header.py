@@ -107,18 +107,21 @@ def _counts(tables: Sequence[StreamTableStatus], narrow: bool) -> Line:
 
 
 def _worst(overview: Overview, now: datetime) -> Line:
-    """The staleness that is furthest over (or nearest to) what its schedule allows."""
+    """The oldest of those that are too old; where none is, the one nearest to it."""
     since = max(0.0, (now - overview.at).total_seconds())
-    moving = [
-        (table.staleness_s + since, table.interval_s)
+    over = [
+        table.staleness_s
+        for table in overview.tables
+        if table.staleness_s is not None and table.state in (State.STALE, State.LATE)
+    ]
+    if over:
+        return line(Span("worst ", "dim"), Span(format.age(max(over) + since), "stale bold"))
+    within = [
+        (table.staleness_s / table.interval_s, table.staleness_s)
         for table in overview.tables
         if table.staleness_s is not None and table.state not in state.HELD and table.interval_s > 0
     ]
-    if not moving:
-        return EMPTY
-    staleness_s, interval_s = max(moving, key=lambda pair: pair[0] / pair[1])
-    over = any(table.state in (State.STALE, State.LATE) for table in overview.tables)
-    return line(Span("worst ", "dim"), Span(format.age(staleness_s), "stale bold" if over else "dim"))
+    return span(f"worst {format.age(max(within)[1] + since)}", "dim") if within else EMPTY
 
 
 def views(active: str, end: Part, room: int, shown: Sequence[tuple[str, str]] = VIEWS) -> Line:

@@ -46,7 +46,7 @@ def panel(table: StreamTableStatus, focus: Focus | None, moment: Moment, room: i
     )
     # an empty row, a title, two rows of axis; a plot below four rows says nothing
     many = min(len(drawn), max(0, free // 8))
-    rows = min(8, (free - 4 * many) // many) if many else 0
+    rows = min(14, (free - 4 * many) // many) if many else 0
     plotted = tuple(each for plot in drawn[:many] for each in (EMPTY, *plot(rows)))
     return (*top, *plotted, *facts)[:height]
 
@@ -63,7 +63,7 @@ def _comment(table: StreamTableStatus, focus: Focus | None, room: int) -> tuple[
 
 def fact_lines(table: StreamTableStatus, moment: Moment, room: int) -> tuple[Line, ...]:
     """What happens next, what happened last, what it reads and who reads it."""
-    facts: list[tuple[str, tuple[Line, ...]]] = [("next", (_next(table, moment),)), ("last", (_last(table),))]
+    facts: list[tuple[str, tuple[Line, ...]]] = [("next", (next_line(table, moment),)), ("last", (last_line(table),))]
     frontier = table.frontier or {}
     reads = tuple(
         line(name, Span(f"@{frontier[name].version}" if name in frontier else "", "faint"))
@@ -71,7 +71,7 @@ def fact_lines(table: StreamTableStatus, moment: Moment, room: int) -> tuple[Lin
     )
     facts.append(("reads", reads or (span("nothing", "dim"),)))
     facts.append(("feeds", _names(table.dependents, room - 9)))
-    facts.append(("verified", (_verified(table, moment),)))
+    facts.append(("verified", (verified_line(table, moment),)))
     lines: list[Line] = []
     for label, values in facts:
         for index, value in enumerate(values):
@@ -79,7 +79,7 @@ def fact_lines(table: StreamTableStatus, moment: Moment, room: int) -> tuple[Lin
     return tuple(lines)
 
 
-def _next(table: StreamTableStatus, moment: Moment) -> Line:
+def next_line(table: StreamTableStatus, moment: Moment) -> Line:
     if table.running is not None:
         return span(f"runs: {table.running.phase}", "running")
     if table.state is State.PAUSED:
@@ -90,7 +90,7 @@ def _next(table: StreamTableStatus, moment: Moment) -> Line:
     return line("now") if until_s < 1 else line("in ", format.age(until_s))
 
 
-def _last(table: StreamTableStatus) -> Line:
+def last_line(table: StreamTableStatus) -> Line:
     record = table.last
     if record is None:
         return span(format.MISSING, "dim")
@@ -108,7 +108,7 @@ def _names(names: Sequence[str], room: int) -> tuple[Line, ...]:
     return (cut(shown, room),)
 
 
-def _verified(table: StreamTableStatus, moment: Moment) -> Line:
+def verified_line(table: StreamTableStatus, moment: Moment) -> Line:
     if table.verified_at is None or table.verified_equal is None:
         return span("not yet", "dim")
     at = Span(f" at {format.moment(table.verified_at, moment.now)}", "dim")
@@ -196,7 +196,7 @@ def staleness_plot(
         Span(f"worst {format.age(max(inside))}", "stale" if over else "dim"),
         Span(f" of {format.interval(limit_s)}", "dim"),
     )
-    labels = (format.age(top), "0s")
+    labels = (format.interval(top), "0s")
     return (spread(title, numbers, room), *plots.framed(drawn, labels, times(window), _LABELS))
 
 

@@ -76,7 +76,7 @@ def layout(tables: Sequence[StreamTableStatus], room: int) -> Layout:
     elif "note" in wanted:
         wanted["note"] += spare
     else:
-        wanted["name"] += min(spare, 2) if "trend" in wanted else spare
+        wanted["name"] += min(spare, 8) if "trend" in wanted else spare
     return Layout(wanted)
 
 
@@ -96,7 +96,7 @@ _HEADS = {
     "trend": "TREND, LAST 20",
     "rows": "ROWS Δ",
     "next": "NEXT",
-    "note": "WHY",
+    "note": " WHY",
 }
 _RIGHT = frozenset({"last", "rows", "next"})
 
@@ -148,7 +148,7 @@ def _cell(column: str, room: int, table: StreamTableStatus, moment: Moment, sele
         case "next":
             return right(_next(table, moment), room)
         case _:
-            return left(_note(table), room)
+            return left(line(" ", _note(table)), room)
 
 
 def name_role(table: StreamTableStatus, selected: bool) -> str:

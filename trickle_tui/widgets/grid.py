@@ -97,7 +97,7 @@ class Grid(ScrollView, can_focus=True):
             longer = len(fresh) != len(self._keys)
             self._keys = fresh
             if longer:
-                self.virtual_size = Size(0, len(fresh) + 1)
+                self._measure()
             if self._cursor not in fresh:
                 self._set_cursor(fresh[min(index, len(fresh) - 1)] if fresh else None)
             elif self._index() != index:
@@ -145,8 +145,13 @@ class Grid(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self) -> None:
+        self._measure()
         self._painted = self._visible()
         self._scroll_to_cursor()
+        self.refresh()
+
+    def _measure(self) -> None:
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self._keys) + 1)
 
     def _index(self) -> int:
         return self._keys.index(self._cursor) if self._cursor in self._keys else 0

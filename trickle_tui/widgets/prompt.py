@@ -15,11 +15,13 @@ from textual.widgets import Input, Label
 
 from trickle_tui.command_line import Candidate
 from trickle_tui.filtering import Problem
-from trickle_tui.paint import Line, Span, left, line
+from trickle_tui.paint import Line, Span, cut, line, span, width
 from trickle_tui.widgets.canvas import Canvas
 
 Complete = Callable[[str], tuple[Candidate, ...]]
 Check = Callable[[str], tuple[Problem, ...]]
+
+_HELP_ROOM = 52
 
 
 class _Underline(Highlighter):
@@ -52,12 +54,17 @@ class _Field(Input):
 
     @property
     def _prompt(self) -> Prompt:
-        assert isinstance(self.parent, Container) and isinstance(self.parent.parent, Prompt)
-        return self.parent.parent
+        prompt = self.parent
+        if not isinstance(prompt, Prompt):
+            raise TypeError("the field lives in a prompt")
+        return prompt
 
 
 class Prompt(Container):
-    """Hidden until `ask`; says what was typed, each change of it, or that one left."""
+    """Hidden until `ask`; says what was typed, each change of it, or that one left.
+
+    The list of candidates is a widget beside it, so that nothing of the page is covered that need not be.
+    """
 
     class Changed(Message):
         def __init__(self, purpose: str, text: str) -> None:
@@ -71,8 +78,9 @@ class Prompt(Container):
     class Left(Changed):
         """Escape; `text` is what stood there before."""
 
-    def __init__(self) -> None:
+    def __init__(self, candidates: Canvas) -> None:
         super().__init__(id="prompt")
+        self._list = candidates
         self._purpose = ""
         self._before = ""
         self._complete: Complete = lambda text: ()
@@ -81,13 +89,11 @@ class Prompt(Container):
         self._chosen = 0
 
     def compose(self) -> ComposeResult:
-        yield Canvas(id="candidates", ground="raised")
-        with Container(id="prompt-line"):
-            yield Label("", id="prompt-sign")
-            field = _Field(id="prompt-field", compact=True, select_on_focus=False)
-            field.cursor_blink = False
-            yield field
-            yield Label("", id="prompt-problem")
+        yield Label("", id="prompt-sign")
+        field = _Field(id="prompt-field", compact=True, select_on_focus=False)
+        field.cursor_blink = False
+        yield field
+        yield Label("", id="prompt-problem")
 
     @property
     def is_open(self) -> bool:
@@ -107,6 +113,7 @@ class Prompt(Container):
 
     def close(self) -> None:
         self.remove_class("-open")
+        self._list.display = False
 
     def complete(self) -> None:
         """Take the chosen candidate; where it is already typed, the next one."""
@@ -144,11 +151,13 @@ class Prompt(Container):
         self._draw()
 
     def _draw(self) -> None:
-        canvas = self.query_one("#candidates", Canvas)
-        canvas.display = bool(self._candidates)
-        canvas.show([self._row(index, each) for index, each in enumerate(self._candidates)])
+        self._list.display = bool(self._candidates)
+        self._list.show([self._row(index, each) for index, each in enumerate(self._candidates)])
 
     def _row(self, index: int, candidate: Candidate) -> Line:
         ground = "select" if index == self._chosen else "raised"
-        shown = Span(candidate.shown.ljust(24), f"text bold on {ground}" if index == self._chosen else "text on raised")
-        return left(line(Span(" ", f"text on {ground}"), shown, Span(candidate.help, f"dim on {ground}")), 76)
+        role = f"text bold on {ground}" if index == self._chosen else f"text on {ground}"
+        shown = Span(candidate.shown.ljust(24), role)
+        help_text = cut(span(candidate.help, f"dim on {ground}"), _HELP_ROOM)
+        rest = Span(" " * (_HELP_ROOM - width(help_text)), f"dim on {ground}")
+        return line(Span(" ", f"text on {ground}"), shown, help_text, rest)
