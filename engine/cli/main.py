@@ -19,7 +19,7 @@ from engine.cli.session import SET_LISTS
 from engine.errors import InvalidArgument, TrickleError
 
 #: the groups of commands, in the order of the help; each module has `add_commands`
-GROUPS = (workspace, demo, sources, stream_tables, looking, sql, scheduler, dashboard, demo)
+GROUPS = (workspace, demo, sources, stream_tables, looking, sql, scheduler, dashboard)
 
 FAILED = 4
 INTERRUPTED = 130
