@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -78,31 +79,34 @@ class Workspace:
                 hint="choose another folder, or use this one as it is",
             )
         fresh_root = not root.exists()
-        # A sibling `root` of the state folder under construction: `<root>/.trickle-new-<pid>/.trickle`.
-        scaffold = Workspace(root / f"{STATE_NAME}-new-{os.getpid()}")
-        had_config = made.config_file.exists()
+        draft: Path | None = None
+        claimed = False
         try:
             with storage(root):
                 root.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-                for folder in (scaffold.root, scaffold.state, scaffold.warehouse, scaffold.history):
+                draft = Path(tempfile.mkdtemp(prefix=f"{STATE_NAME}-new-", dir=root))
+                scaffold = Workspace(draft)
+                for folder in (scaffold.state, scaffold.warehouse, scaffold.history):
                     folder.mkdir(mode=_PRIVATE)
                 for folder in (scaffold.logs, scaffold.snapshots):
                     folder.mkdir(mode=_PRIVATE)
                 if fill is not None:
                     fill(scaffold)
-                if not had_config:
-                    write_atomically(made.config_file, render_default_toml().encode())
                 _rename_new(scaffold.state, made.state)
-                scaffold.root.rmdir()
+                claimed = True
+                # Last, for only one of several who try at once gets here.
+                if not made.config_file.exists():
+                    write_atomically(made.config_file, render_default_toml().encode())
         except BaseException:
-            shutil.rmtree(scaffold.root, ignore_errors=True)
-            if not had_config and not made.state.exists():
-                with suppress(OSError):
-                    made.config_file.unlink(missing_ok=True)
-            if fresh_root:
+            if claimed:
+                shutil.rmtree(made.state, ignore_errors=True)
+            raise
+        finally:
+            if draft is not None:
+                shutil.rmtree(draft, ignore_errors=True)
+            if fresh_root and not made.state.exists():
                 with suppress(OSError):
                     root.rmdir()
-            raise
         return made
 
 

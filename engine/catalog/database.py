@@ -93,9 +93,7 @@ class Database:
     def write(self) -> Iterator[sqlite3.Connection]:
         """A connection inside a transaction that is committed at the end, or rolled back on any error."""
         if self.read_only:
-            raise ReadOnly(
-                "the workspace is open read-only", hint="open it without --read-only to change anything"
-            )
+            raise ReadOnly("the workspace is open read-only", hint="open it without --read-only to change anything")
         with self._one_writer, self.errors():
             connection = self._connection()
             connection.execute("BEGIN IMMEDIATE")
@@ -135,9 +133,7 @@ def open_database(path: Path, *, read_only: bool) -> Database:
     if not read_only and not path.exists():
         _create(path)
     if not path.exists():
-        raise WorkspaceMissing(
-            f"{path} does not exist", hint="open the workspace once without --read-only to make it"
-        )
+        raise WorkspaceMissing(f"{path} does not exist", hint="open the workspace once without --read-only to make it")
     check_file(path)
     immutable = read_only and _must_be_immutable(path)
     database = Database(path, read_only=read_only, immutable=immutable)

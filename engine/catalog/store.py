@@ -128,10 +128,10 @@ class Catalog:
             if row["name"] != table.name:
                 _rename(connection, row["name"], table.name)
             connection.execute(
-                "UPDATE stream_tables SET query = ?, refresh_mode = ?, schedule = ?, interval_s = ?, "
+                "UPDATE stream_tables SET name = ?, query = ?, refresh_mode = ?, schedule = ?, interval_s = ?, "
                 "path = ?, owner = ?, created_at = ?, columns_json = ?, fingerprint = ?, append_only = ?, "
                 "full_reason_json = ?, comment = ? WHERE id = ?",
-                (*_definition(table), table.id),
+                (table.name, *_definition(table), table.id),
             )
             connection.execute("DELETE FROM reads WHERE st_id = ?", (table.id,))
             _write_reads(connection, table)
@@ -185,9 +185,7 @@ class Catalog:
 
     def save_progress(self, progress: Progress) -> None:
         with self._database.write() as connection:
-            known = connection.execute(
-                "SELECT 1 FROM stream_tables WHERE id = ?", (progress.st_id,)
-            ).fetchone()
+            known = connection.execute("SELECT 1 FROM stream_tables WHERE id = ?", (progress.st_id,)).fetchone()
             if known is None:
                 raise NotFound(
                     "the stream table is gone",
@@ -230,8 +228,7 @@ class Catalog:
         """Stores the event and gives it back with its number."""
         with self._database.write() as connection:
             cursor = connection.execute(
-                "INSERT INTO events (at, kind, severity, subject, text, refresh_id) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO events (at, kind, severity, subject, text, refresh_id) VALUES (?, ?, ?, ?, ?, ?)",
                 (
                     time_text(event.at),
                     event.kind.value,
@@ -301,9 +298,7 @@ def _take_name(connection: sqlite3.Connection, name: str, kind: str) -> None:
 
 
 def _rename(connection: sqlite3.Connection, old: str, new: str) -> None:
-    taken = connection.execute(
-        "SELECT name, kind FROM relations WHERE name = ? AND name <> ?", (new, old)
-    ).fetchone()
+    taken = connection.execute("SELECT name, kind FROM relations WHERE name = ? AND name <> ?", (new, old)).fetchone()
     if taken is not None:
         raise _taken(taken)
     connection.execute("UPDATE relations SET name = ? WHERE name = ?", (new, old))

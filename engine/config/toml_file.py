@@ -41,12 +41,14 @@ def read_file(path: Path) -> dict[str, Any]:
             )
         for name, value in content_of_section.items():
             key = f"{section}.{name}"
-            line = _line_of(text, (section, name))
+            if value == {}:
+                continue  # a heading with nothing below it
             if key not in BY_KEY:
-                raise _unknown(key, path, line, _nearest_key(key))
+                raise _unknown(key, path, _line_of(text, (section, name)), _nearest_key(key))
             try:
                 values[key] = validate(BY_KEY[key], value)
             except InvalidArgument as error:
+                line = _line_of(text, (section, name))
                 raise _in_file(path, line, error.message, detail=error.detail, hint=error.hint) from error
     return values
 
