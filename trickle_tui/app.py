@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -23,12 +24,14 @@ from trickle_tui.handlers import Handlers, Said
 from trickle_tui.messages import RequestFinished, SnapshotFailed, SnapshotReady, ThemesChanged
 from trickle_tui.screens.overview import OverviewPage
 from trickle_tui.screens.page import Page
-from trickle_tui.snapshot import Request, Snapshot
+from trickle_tui.snapshot import Request, RunSql, Snapshot
 from trickle_tui.updates import Updates
 from trickle_tui.views.header import is_spark_on_its_way
 from trickle_tui.widgets.prompt import Prompt
 
 _TURN_S = 0.25
+#: pictures come once a second; after this long the clock is drawn without one
+_PATIENCE_S = 1.2
 
 
 class DashboardApp(App[None]):
@@ -39,7 +42,12 @@ class DashboardApp(App[None]):
     AUTO_FOCUS = None
     TITLE = "trickle"
 
-    def __init__(self, bridge: Bridge, theme_folders: tuple[Path, ...] | None = None) -> None:
+    def __init__(
+        self,
+        bridge: Bridge,
+        theme_folders: tuple[Path, ...] | None = None,
+        startup_sql: Sequence[str] = (),
+    ) -> None:
         settings = bridge.settings
         # the terminal's own colours only, as https://no-color.org asks
         super().__init__(ansi_color=settings.no_color)
@@ -47,12 +55,14 @@ class DashboardApp(App[None]):
             self._filters[:] = [each for each in self._filters if not isinstance(each, Monochrome)]
             self._filters.append(NoColor())
         self.bridge = bridge
+        self._startup_sql = tuple(startup_sql)
         self.ascii_only = settings.ascii
         self.no_color_wanted = settings.no_color
         folders = theme_folders or (locations.shipped_themes(), locations.user_themes())
         self.updates = Updates(bridge, self.post_message, folders)
         self.handlers = Handlers(self)
         self.turn = 0
+        self._drawn_s = 0.0
         #: what the engine said about definitions, by name
         self.explanations: dict[str, Explanation] = {}
         self.said: Said | None = None
@@ -117,7 +127,7 @@ class DashboardApp(App[None]):
         if self.ascii_only:
             self.add_class("-ascii")
         self.updates.start()
-        self.set_interval(1.0, self._tick)
+        self.set_interval(0.5, self._tick)
         self._turning = self.set_interval(_TURN_S, self._turn, pause=True)
         self._follow_running()
         self.call_after_refresh(self._start_engine)
@@ -132,8 +142,17 @@ class DashboardApp(App[None]):
         except TrickleError as error:
             self.post_message(SnapshotFailed(error))
         self.updates.wake()
+        for statement in self._startup_sql:
+            # what goes well shows as stream tables and events
+            self.updates.perform(RunSql(statement), only_errors=True)
 
     def _tick(self) -> None:
+        """The clock goes on also when no picture comes, because the catalog is busy or the engine at work."""
+        if time.monotonic() - self._drawn_s > _PATIENCE_S:
+            self._draw()
+
+    def _draw(self) -> None:
+        self._drawn_s = time.monotonic()
         if self.said is not None and self.said.is_over(self.now()):
             self.said = None
         self.page.draw_all()
@@ -155,7 +174,7 @@ class DashboardApp(App[None]):
     def on_snapshot_ready(self, message: SnapshotReady) -> None:
         self.snapshot = message.snapshot
         self._follow_running()
-        self.page.draw_all()
+        self._draw()
 
     def on_snapshot_failed(self, message: SnapshotFailed) -> None:
         self.say(Said.error(message.error))
@@ -248,11 +267,17 @@ class DashboardApp(App[None]):
 
 
 def run(
-    workspace: Path, read_only: bool = False, overrides: Mapping[str, str] | None = None
+    workspace: Path,
+    read_only: bool = False,
+    overrides: Mapping[str, str] | None = None,
+    startup_sql: Sequence[str] = (),
 ) -> None:
-    """Open the dashboard on a workspace; returns when the user leaves. Raises what opening it raises."""
+    """Open the dashboard on a workspace; returns when the user leaves. Raises what opening it raises.
+
+    `startup_sql` is run in order behind the first picture: the demo's stream tables appear while one looks on.
+    """
     bridge = open_bridge(workspace, read_only, overrides or {}, dict(os.environ))
     try:
-        DashboardApp(bridge).run()
+        DashboardApp(bridge, startup_sql=startup_sql).run()
     finally:
         bridge.close()

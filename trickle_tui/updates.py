@@ -60,9 +60,9 @@ class Updates:
             self.wake()
 
     def submit(self, request: Request) -> None:
-        """Have a request done; its result comes back as `RequestFinished`."""
+        """Have a request done in a thread of its own; its result comes back as `RequestFinished`."""
         threading.Thread(
-            target=self._perform, args=(request,), name=f"dashboard {request}", daemon=True
+            target=self.perform, args=(request,), name=f"dashboard {request}", daemon=True
         ).start()
 
     def snapshot(self) -> Snapshot:
@@ -109,7 +109,10 @@ class Updates:
             self._theme_stamp = stamp
             self._post(ThemesChanged(themes.load(self._theme_folders)))
 
-    def _perform(self, request: Request) -> None:
+    def perform(self, request: Request, only_errors: bool = False) -> None:
+        """Do a request in the caller's thread."""
+        if self._stopped.is_set():
+            return
         answer: Answer | None = None
         error: TrickleError | None = None
         try:
@@ -118,7 +121,8 @@ class Updates:
             error = known
         except Exception as unknown:  # becomes a line on the screen, never a traceback over it
             error = _unexpected(unknown)
-        self._post(RequestFinished(request, answer, error))
+        if error is not None or not only_errors:
+            self._post(RequestFinished(request, answer, error))
         self.wake()
 
 
