@@ -98,7 +98,7 @@ def tell_spark(engine: Engine, say: Callable[[str], None]) -> None:
     engine.wait_for_spark()
     version = engine.version()
     took_s = time.monotonic() - began
-    say(f"  spark     {version.spark}, Delta {version.delta}, Java {version.java}, ready after {took_s:.1f}s")
+    say(f"  spark     {version.spark}, Delta {version.delta}, {version.java}, ready after {took_s:.1f}s")
 
 
 def creation_line(definition: Definition, created: CreateResult) -> str:
