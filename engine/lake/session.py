@@ -105,6 +105,11 @@ class SparkHost:
             return status
         return SparkStatus(status.phase, status.detail, self.running_jobs(), status.started_at, status.ready_at)
 
+    @property
+    def is_ready(self) -> bool:
+        """Can queries run now? Costs nothing to ask."""
+        return self._status.phase is SparkPhase.READY
+
     def wait_ready(self, timeout_s: float | None = None) -> None:
         """Wait until queries can run; SparkUnavailable says why they never will."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s

@@ -1,0 +1,155 @@
+"""The parts of an engine that work: wired together in one place, and what is smaller than a module of its own."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.catalog.lease import Lease
+from engine.catalog.store import Catalog
+from engine.clock import Clock
+from engine.compile.bind import Change, bind
+from engine.compile.dml import relations_of, retargeted, target_of
+from engine.compile.parse import Limits
+from engine.compile.plan import MaintenancePlan
+from engine.compile.render import render
+from engine.errors import InvalidArgument, NotPopulated
+from engine.events import EventBus
+from engine.lake import queries, quoting
+from engine.lake.heads import HeadReader
+from engine.lake.session import SparkHost
+from engine.observe.history import History
+from engine.records import Explanation, RefreshMode, StreamTable, VerifyResult
+from engine.refresh import verify
+from engine.refresh.define import Definitions
+from engine.refresh.ledger import Ledger
+from engine.refresh.plans import Plans, SparkAnalyzer
+from engine.refresh.run import Refresher
+from engine.refresh.sources import Sources
+from engine.schedule.loop import Scheduler
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.config import Settings
+
+
+@dataclass(frozen=True)
+class Core:
+    catalog: Catalog
+    host: SparkHost
+    plans: Plans
+    sources: Sources
+    refresher: Refresher
+    definitions: Definitions
+    scheduler: Scheduler
+
+    @staticmethod
+    def build(
+        catalog: Catalog,
+        host: SparkHost,
+        history: History,
+        events: EventBus,
+        ledger: Ledger,
+        settings: Settings,
+        clock: Clock,
+        lease: Lease,
+        warehouse: Path,
+    ) -> Core:
+        limits = Limits(settings.compile.max_parse_depth, settings.compile.max_parse_nodes)
+        plans = Plans(catalog, host, limits)
+        sources = Sources(catalog, host, events, settings, clock)
+        refresher = Refresher(catalog, host, plans, ledger, events, settings, clock, lease.epoch)
+        definitions = Definitions(catalog, host, plans, sources, refresher, history, events, settings, clock, warehouse)
+        scheduler = Scheduler(catalog, lease, refresher, host, events, settings, clock)
+        return Core(catalog, host, plans, sources, refresher, definitions, scheduler)
+
+    # ---------------------------------------------------------------- explain
+
+    def explain(self, table: StreamTable) -> Explanation:
+        return _explanation(table.name, self.plans.plan_of(table), table.refresh_mode)
+
+    def explain_query(self, query: str) -> Explanation:
+        return _explanation("", self.plans.compile(query, full=False), RefreshMode.AUTO)
+
+    # ---------------------------------------------------------------- reading
+
+    def verify(self, table: StreamTable) -> VerifyResult:
+        target = self.refresher.observer.target(table, self.catalog.get_progress(table.id))
+        located = {name: self.plans.relations.located(name) for name in table.sources}
+        return verify.verify(
+            self.host.session(),
+            table,
+            target,
+            {name: each.path for name, each in located.items()},
+            {name: each.columns for name, each in located.items()},
+        )
+
+    def preview(self, table: StreamTable, limit: int) -> pa.Table:
+        self._refuse_unpopulated(table.name)
+        session = self.host.session()
+        queries.tune(session, small=True)
+        queries.view_of_version(session, table.name, table.path, None, table.columns)
+        name = quoting.name(table.name)
+        return queries.collect(
+            queries.run(session, f"SELECT * FROM {name} LIMIT {int(limit)}", f"reading {table.name}"),  # noqa: S608
+            f"reading {table.name}",
+        )
+
+    def select(self, text: str) -> pa.Table:
+        names = relations_of(text)
+        for name in names:
+            if name.casefold() in {table.name.casefold() for table in self.catalog.stream_tables()}:
+                self._refuse_unpopulated(name)
+        SparkAnalyzer(self.host, self.plans.relations).show(names)
+        self.host.analyze(text)  # its errors have names and positions
+        queries.tune(self.host.session(), small=False)
+        return queries.collect(queries.run(self.host.session(), text, "the query"), "the query")
+
+    def _refuse_unpopulated(self, name: str) -> None:
+        table = self.catalog.get_stream_table(name)
+        if not self.catalog.get_progress(table.id).populated:
+            raise NotPopulated(f"{table.name} was never populated", hint=f"`trickle refresh {table.name}` does it")
+
+    # ---------------------------------------------------------------- writing to sources
+
+    def change_source(self, text: str) -> int:
+        name, _, _ = target_of(text)
+        located = self.plans.relations.located(name)
+        if located.is_stream_table:
+            raise InvalidArgument(
+                f"{located.name} is a stream table: only its query decides what is in it", hint="change its sources"
+            )
+        SparkAnalyzer(self.host, self.plans.relations).show(relations_of(text))
+        session = self.host.session()
+        queries.tune(session, small=False)
+        queries.run(session, retargeted(text, quoting.table(located.path)), f"changing {located.name}")
+        return HeadReader().head(located.path).version
+
+
+def _explanation(name: str, plan: MaintenancePlan, mode: RefreshMode) -> Explanation:
+    kept = plan.kept
+    full = kept is None or mode is RefreshMode.FULL
+    sql = ""
+    began = time.perf_counter()
+    if kept is not None and not full:
+        statements = bind(kept, dict.fromkeys(plan.sources, Change.MIXED))
+        parts = [statements.first] if statements.first is not None else []
+        sql = ";\n\n".join(render(tree, pretty=True) for tree in (*parts, statements.change))
+    planning_ms = plan.planning_ms + (time.perf_counter() - began) * 1000
+    return Explanation(
+        name=name,
+        query=plan.query,
+        mode="full" if full else "differential",
+        reason=plan.full_reason,
+        identity=f"{kept.rule.name} ({', '.join(kept.identity)})" if kept is not None else "recomputed as a whole",
+        root=plan.tree,
+        stages=plan.stages,
+        delta_sql=sql,
+        columns=plan.visible,
+        hidden_columns=plan.hidden,
+        planning_ms=planning_ms,
+        analysis_ms=plan.analysis_ms,
+    )
