@@ -118,19 +118,14 @@ def merge_frame(
     started = time.perf_counter()
     names = [name for name in frame.columns if name != OPERATION]
     view = f"__trickle_merge_{stamp.refresh_id.replace('-', '_')}"
-    operation = f"s.{quoting.name(OPERATION)}"
-    refused = f"CAST(concat('{failures.REFUSED}_', {operation}) AS BOOLEAN)"
     condition = " AND ".join(f"t.{quoting.name(name)} <=> s.{quoting.name(name)}" for name in identity)
-    listed = ", ".join(map(quoting.name, names))
-    values = ", ".join(f"s.{quoting.name(name)}" for name in names)
-    assignments = ", ".join(f"t.{quoting.name(name)} = s.{quoting.name(name)}" for name in names)
+    updates, inserts = _assignments(names, "U"), _assignments(names, "I")
     clauses = (
         f"MERGE INTO {quoting.table(path)} t USING {quoting.name(view)} s ON {condition}",
-        f"WHEN MATCHED AND {operation} = 'D' THEN DELETE",
-        f"WHEN MATCHED AND CASE WHEN {operation} = 'U' THEN true ELSE {refused} END",
-        f"THEN UPDATE SET {assignments}",
-        f"WHEN NOT MATCHED AND CASE WHEN {operation} = 'I' THEN true ELSE {refused} END",
-        f"THEN INSERT ({listed}) VALUES ({values})",  # noqa: S608  quoted names only
+        f"WHEN MATCHED AND s.{quoting.name(OPERATION)} = 'D' THEN DELETE",
+        "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"t.{name} = {value}" for name, value in updates.items()),
+        f"WHEN NOT MATCHED THEN INSERT ({', '.join(inserts)})",
+        f"VALUES ({', '.join(inserts.values())})",
     )
     _refuse_newer(path, pinned_version)
     with _committing(path), _stamped(session, stamp):
@@ -251,7 +246,7 @@ def _same(column: str, change_set: pa.Table) -> str:
 def _assignments(names: Sequence[str], operation: str) -> dict[str, str]:
     """Every column from the change set; the first one refuses rows of another operation.
 
-    A clause's own predicate cannot refuse: delta-rs evaluates it on every row.
+    A clause's own condition cannot refuse: both writers also evaluate it on rows of other clauses.
     """
     mark = f"s.{quoting.name(OPERATION)}"
     result = {quoting.name(name): f"s.{quoting.name(name)}" for name in names}

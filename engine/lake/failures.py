@@ -70,7 +70,7 @@ def typed(error: BaseException, doing: str, path: str | Path | None = None) -> T
             detail=_first_line(error),
             hint="Trickle starts Spark again on the next start; the JVM's last words are in the logs folder.",
         )
-    text = str(error)
+    text = _everything_said(error)
     if REFUSED in text:
         return NegativeMultiplicity(
             f"{doing} was refused: the change does not fit the stored rows.",
@@ -263,8 +263,13 @@ def _condition(error: BaseException) -> str | None:
 
 
 def _parameters(error: BaseException) -> dict[str, str]:
-    get = getattr(error, "getMessageParameters", None)
-    return dict(get() or {}) if get is not None else {}
+    from py4j.protocol import Py4JError
+
+    origin = _origin(error)
+    try:
+        return dict(origin.getMessageParameters() or {}) if origin is not None else {}
+    except Py4JError:  # not one of Spark's exceptions
+        return {}
 
 
 def _position(error: BaseException, query: str) -> Position | None:
@@ -297,16 +302,34 @@ def _placed(error: TrickleError, place: Position) -> TrickleError:
 
 def _headline(error: BaseException) -> str:
     """Spark's message without the plan and the stack that follow it."""
-    get = getattr(error, "getMessage", None)
+    from py4j.protocol import Py4JError
+
+    # asked from the Java exception itself: PySpark cannot render Delta's messages
     origin = _origin(error)
-    text = str((get() if get is not None else None) or (origin.getMessage() if origin is not None else error))
+    try:
+        text = str(origin.getMessage() if origin is not None else error)
+    except Py4JError:
+        text = type(error).__name__
     lines: list[str] = []
     for line in text.splitlines():
-        if line.startswith(("== SQL", "JVM stacktrace", "\tat ")) or line.startswith("'"):
+        if line.startswith(("== SQL", "JVM stacktrace", "\tat ", "'")):
             break
         if line.strip():
             lines.append(line.strip())
     return " ".join(lines)[:1000]
+
+
+def _everything_said(error: BaseException) -> str:
+    """The messages of all causes: the one that matters is often the innermost."""
+    from py4j.protocol import Py4JError
+
+    said: list[str] = []
+    for cause in _causes(error):
+        try:
+            said.append(str(cause.toString()))
+        except Py4JError:
+            break
+    return "\n".join(said) or str(error)
 
 
 def _first_line(error: BaseException) -> str:

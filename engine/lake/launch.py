@@ -48,6 +48,8 @@ FIXED = {
     # a `${…}` in a query is the query's own text
     "spark.sql.variable.substitute": "false",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Spark's own old form of timestamps: delta-rs reads those before 1677 and after 2262 as others, silently
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # old versions stay readable as long as their files are there, however old they are
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
 }
