@@ -78,6 +78,11 @@ def run_status(args: Namespace, out: Output) -> int:
         out.line("next: trickle source add NAME --path PATH, then trickle create NAME 'SELECT …'")
         return 0
     out.line()
+    print_statuses(overview.tables, out)
+    return 0
+
+
+def print_statuses(statuses: tuple[StreamTableStatus, ...], out: Output) -> None:
     out.table(
         (
             Column("STATE"),
@@ -90,9 +95,8 @@ def run_status(args: Namespace, out: Output) -> int:
             Column("DUE"),
             Column("ISSUE"),
         ),
-        [_status_row(each) for each in overview.tables],
+        [_status_row(each) for each in statuses],
     )
-    return 0
 
 
 def _status_row(status: StreamTableStatus) -> tuple[Cell, ...]:

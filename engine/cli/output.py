@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from engine.errors import Position, TrickleError
-from engine.records import Notice
+from engine.records import Notice, SqlResult
 
 _COLOURS = {
     "red": "31",
@@ -133,13 +133,26 @@ def json_value(value: Any) -> Any:
     """Records, and the rows of a result, as JSON can hold them."""
     from engine.codec import to_plain
 
-    if hasattr(value, "to_pylist") and hasattr(value, "column_names"):
-        return {"columns": list(value.column_names), "rows": [_json_cell(row) for row in value.to_pylist()]}
-    if isinstance(value, Mapping):
-        return {str(key): json_value(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_value(each) for each in value]
-    return to_plain(value)
+    match value:
+        case SqlResult():
+            return {
+                "kind": value.kind,
+                "rows": None if value.rows is None else _json_rows(value.rows),
+                "value": json_value(value.value),
+                "notices": json_value(value.notices),
+            }
+        case Mapping():
+            return {str(key): json_value(each) for key, each in value.items()}
+        case list() | tuple():
+            return [json_value(each) for each in value]
+        case _:
+            return to_plain(value)
+
+
+def _json_rows(table: Any) -> dict[str, Any]:
+    """Rows as lists: two columns of a result may have one name."""
+    columns = [[_json_cell(each) for each in column.to_pylist()] for column in table.columns]
+    return {"columns": list(table.column_names), "rows": [list(row) for row in zip(*columns, strict=True)]}
 
 
 def _json_cell(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.cli.output import Column, Output
 from engine.cli.session import asking_for_cdf, open_engine
+from engine.records import SourceStatus
 
 
 def add_commands(commands: _SubParsersAction[Any]) -> None:
@@ -65,9 +66,14 @@ def run_list(args: Namespace, out: Output) -> int:
     if out.as_json:
         out.json(sources)
         return 0
+    print_sources(sources, out)
+    return 0
+
+
+def print_sources(sources: tuple[SourceStatus, ...], out: Output) -> None:
     if not sources:
         out.line("no sources yet: trickle source add NAME --path PATH")
-        return 0
+        return
     out.table(
         (
             Column("SOURCE"),
@@ -89,7 +95,6 @@ def run_list(args: Namespace, out: Output) -> int:
             for each in sources
         ],
     )
-    return 0
 
 
 def run_drop(args: Namespace, out: Output) -> int:

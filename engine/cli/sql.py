@@ -5,8 +5,11 @@ from __future__ import annotations
 from argparse import Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any
 
+from engine.cli.looking import print_statuses
 from engine.cli.output import Column, Output, cell_text
 from engine.cli.session import open_engine, text_of
+from engine.cli.sources import print_sources
+from engine.cli.stream_tables import print_verdict
 from engine.cli.wording import refresh_line
 from engine.errors import QueryParseError, TrickleError
 from engine.records import (
@@ -14,7 +17,6 @@ from engine.records import (
     DropResult,
     Explanation,
     RefreshRecord,
-    Source,
     SourceStatus,
     SqlResult,
     StreamTableStatus,
@@ -88,10 +90,36 @@ def _needs_spark(statement: Statement) -> bool:
 def print_result(result: SqlResult, out: Output) -> None:
     if result.rows is not None:
         _print_rows(result.rows, out)
-    if result.value is not None:
-        _print_value(result.value, out)
-    elif result.rows is None:
-        out.line("done")
+        return
+    match result.kind, result.value:
+        case "dml", int() as version:
+            out.line(f"changed; the table is at version {version}")
+        case _, bool() as dropped:
+            out.line("dropped" if dropped else "nothing to drop")
+        case _, CreateResult() as created:
+            out.line(f"{'created' if created.created else 'exists already:'} {created.table.name}")
+            if created.refresh is not None:
+                out.line(refresh_line(created.refresh))
+        case _, DropResult() as gone:
+            out.line(f"dropped {', '.join(gone.dropped)}" if gone.dropped else "nothing to drop")
+        case _, RefreshRecord() as record:
+            out.line(refresh_line(record))
+        case _, VerifyResult() as verdict:
+            print_verdict(verdict, out)
+        case _, Explanation() as explanation:
+            out.line(explanation.text())
+        case _, StreamTableStatus() as status:
+            out.line(f"{status.name}: {status.state.value}")
+        case _, SourceStatus() as status:
+            out.line(f"source {status.source.name}: {status.source.path}")
+        case _, (SourceStatus(), *_) as sources:
+            print_sources(sources, out)
+        case _, (StreamTableStatus(), *_) as statuses:
+            print_statuses(statuses, out)
+        case "show", ():
+            out.line("none yet")
+        case _, value:
+            out.line("done" if value is None else str(value))
 
 
 def _print_rows(rows: Any, out: Output) -> None:
@@ -111,31 +139,3 @@ def _print_rows(rows: Any, out: Output) -> None:
     values = [column.to_pylist() for column in rows.columns]
     out.table(columns, [tuple(cell_text(value) for value in row) for row in zip(*values, strict=True)])
     out.line(out.painted(f"{rows.num_rows:,} row{'' if rows.num_rows == 1 else 's'}", "dim"))
-
-
-def _print_value(value: Any, out: Output) -> None:
-    match value:
-        case CreateResult():
-            out.line(f"{'created' if value.created else 'exists already:'} {value.table.name}")
-            if value.refresh is not None:
-                out.line(refresh_line(value.refresh))
-        case DropResult():
-            out.line(f"dropped {', '.join(value.dropped)}" if value.dropped else "nothing to drop")
-        case RefreshRecord():
-            out.line(refresh_line(value))
-        case VerifyResult():
-            verdict = "equal" if value.equal else "differs"
-            out.line(f"{verdict}: {value.name}, {value.missing:,} missing, {value.unexpected:,} unexpected")
-        case Explanation():
-            out.line(value.text())
-        case StreamTableStatus():
-            out.line(f"{value.name}: {value.state.value}")
-        case SourceStatus():
-            out.line(f"source {value.source.name}: {value.source.path}")
-        case Source():
-            out.line(f"source {value.name}: {value.path}")
-        case tuple() | list():
-            for each in value:
-                _print_value(each, out)
-        case _:
-            out.line(str(value))

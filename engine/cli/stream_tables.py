@@ -194,7 +194,7 @@ def run_verify(args: Namespace, out: Output) -> int:
         def one(name: str) -> tuple[VerifyResult, int]:
             result = engine.verify(name)
             if not out.as_json:
-                _print_verdict(result, out)
+                print_verdict(result, out)
             return result, 0 if result.equal else BAD
 
         results, code = _each(names, one, out)
@@ -205,7 +205,7 @@ def run_verify(args: Namespace, out: Output) -> int:
     return code
 
 
-def _print_verdict(result: VerifyResult, out: Output) -> None:
+def print_verdict(result: VerifyResult, out: Output) -> None:
     took = duration_text(result.duration_ms)
     if result.equal:
         out.line(f"{out.painted('equal', 'green')}   {result.name}: {result.rows:,} rows, {took}")

@@ -33,7 +33,10 @@ OUTCOME_COLOURS = {
 
 
 def duration_text(duration_ms: float) -> str:
-    return f"{duration_ms / 1000:.2f}s" if 1 <= duration_ms < 10_000 else format_duration(duration_ms / 1000)
+    """`3.1ms`, `0.21s`, `3m12s`."""
+    if duration_ms < 10:
+        return f"{duration_ms:.1f}ms"
+    return f"{duration_ms / 1000:.2f}s" if duration_ms < 10_000 else format_duration(duration_ms / 1000)
 
 
 def age_text(seconds: float | None) -> str:

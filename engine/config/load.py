@@ -69,13 +69,10 @@ def load(
     """The settings of the workspace folder `workspace`."""
     env = os.environ if env is None else env
     user_file = user_config_file(env) if user_file is None else user_file
-    settings = Settings(workspace=WorkspaceSettings(name=workspace.resolve().name))
-    settings = _apply(settings, read_file(user_file), "user file")
+    settings = _apply(Settings(), read_file(user_file), "user file")
     settings = _apply(settings, read_file(workspace / CONFIG_NAME), "workspace")
     settings = _apply(settings, _from_env(env), "env")
     settings = _apply(settings, _from_texts(overrides or {}, _flag_name), "flag")
-    if not settings.workspace.name:
-        settings = replace(settings, workspace=WorkspaceSettings(name=workspace.resolve().name))
     return _checked(settings)
 
 
@@ -92,9 +89,7 @@ def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
         if not name.startswith(tuple(f"TRICKLE_{section.upper()}_" for section in SECTIONS)):
             continue
         if name not in known:
-            raise ConfigError(
-                f"unknown setting {name} in the environment", hint=did_you_mean(name, tuple(known))
-            )
+            raise ConfigError(f"unknown setting {name} in the environment", hint=did_you_mean(name, tuple(known)))
         texts[known[name]] = text
     return _from_texts(texts, lambda key: BY_KEY[key].env)
 
@@ -114,9 +109,7 @@ def _from_texts(texts: Mapping[str, str], name_of: Callable[[str], str]) -> dict
         try:
             values[key] = validate(BY_KEY[key], _from_text(BY_KEY[key], text))
         except InvalidArgument as error:
-            raise ConfigError(
-                f"{name_of(key)}: {error.message}", detail=error.detail, hint=error.hint
-            ) from error
+            raise ConfigError(f"{name_of(key)}: {error.message}", detail=error.detail, hint=error.hint) from error
     return values
 
 

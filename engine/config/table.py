@@ -28,7 +28,7 @@ def _setting(
 
 @dataclass(frozen=True)
 class WorkspaceSettings:
-    name: str = _setting("", "What the workspace is called on screen; empty: the name of its folder.")
+    name: str = _setting("", "On screen; empty: the name that it was made with, or its folder's.")
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,7 @@ class RefreshSettings:
     )
     min_schedule: str = _setting("1s", "Shorter schedules are refused.", unit="duration")
     max_concurrent_refreshes: int = _setting(4, "Refreshes that may run at once.", unit="refreshes", least=1)
-    max_driver_delta_mb: int = _setting(
-        64, "A larger change is never collected to the driver.", unit="MB", least=0
-    )
+    max_driver_delta_mb: int = _setting(64, "A larger change is never collected to the driver.", unit="MB", least=0)
     max_driver_delta_rows: int = _setting(
         200_000, "A change of more rows is never collected to the driver.", unit="rows", least=0
     )
@@ -95,9 +93,7 @@ class HistorySettings:
 @dataclass(frozen=True)
 class UiSettings:
     theme: str = _setting("night", "The dashboard's theme.")
-    glyphs: str = _setting(
-        "unicode", "The characters that the dashboard draws with.", choices=("unicode", "ascii")
-    )
+    glyphs: str = _setting("unicode", "The characters that the dashboard draws with.", choices=("unicode", "ascii"))
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,7 @@ def read_file(path: Path) -> dict[str, Any]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _in_file(
-            path, _line_of_syntax_error(text), f"{path} is not valid TOML", detail=str(error)
-        ) from error
+        raise _in_file(path, _line_of_syntax_error(text), f"{path} is not valid TOML", detail=str(error)) from error
     values: dict[str, Any] = {}
     for section, content_of_section in document.items():
         if section not in SECTIONS:
@@ -53,9 +51,7 @@ def read_file(path: Path) -> dict[str, Any]:
     return values
 
 
-def _in_file(
-    path: Path, line: int, message: str, *, detail: str | None = None, hint: str | None = None
-) -> ConfigError:
+def _in_file(path: Path, line: int, message: str, *, detail: str | None = None, hint: str | None = None) -> ConfigError:
     where = f"{path}, line {line}"
     return ConfigError(
         message,

@@ -29,9 +29,7 @@ def validate(setting: Setting, value: Any) -> Any:
             return value
         case "duration":
             if not isinstance(value, str):
-                raise _bad(
-                    setting, value, "a duration in quotes is needed", "write '30s', '1h30m' or '500ms'"
-                )
+                raise _bad(setting, value, "a duration in quotes is needed", "write '30s', '1h30m' or '500ms'")
             try:
                 parse_duration(value)
             except InvalidArgument as error:

@@ -60,10 +60,12 @@ class History:
             return tuple(self._recent.get(st.lower(), ()))[-count:] if count > 0 else ()
 
     def last_of_all(self, count: int = 1) -> dict[str, tuple[RefreshRecord, ...]]:
-        """What `last` gives, for every stream table at once, by its name in lower case."""
+        """What `last` gives, for every stream table at once, by its name."""
         with self._guard:
             self._catch_up()
-            return {st: tuple(recent)[-count:] for st, recent in self._recent.items()} if count > 0 else {}
+            if count <= 0:
+                return {}
+            return {recent[-1].st: tuple(recent)[-count:] for recent in self._recent.values() if recent}
 
     def find(self, number_or_id: int | str) -> RefreshRecord:
         """The refresh with this number or refresh id, complete."""
@@ -163,13 +165,26 @@ class History:
             if forgotten:
                 self._files.remove_forgotten(forgotten)
                 self._write_forgotten({})
-            self._write_recent(
-                record for record in self._read_recent() if record.finished_at.date() >= first.date()
-            )
+            self._write_recent(record for record in self._read_recent() if record.finished_at.date() >= first.date())
             with self._locked("append"):
                 part = self._tail.read()
                 self._tail.replace(_next(part.generation), part.records)
         return removed
+
+    def maintain(self, retention_days: int, now: datetime | None = None) -> None:
+        """What has to be done now and then: compacts when that is worth it, cleans once a day.
+
+        Costs next to nothing when there is nothing to do, so whoever is idle may call it often.
+        """
+        self.compact()
+        now = now or datetime.now(UTC)
+        marker = self._folder / "cleaned.txt"
+        today = now.astimezone(UTC).date().isoformat().encode()
+        if _content(marker) == today or not self._folder.is_dir():
+            return
+        # Marked first: when several processes come at once, or cleaning fails, one attempt a day is enough.
+        write_atomically(marker, today)
+        self.clean(retention_days, now)
 
     def close(self) -> None:
         self._files.close()

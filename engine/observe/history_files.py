@@ -178,9 +178,7 @@ class HistoryFiles:
     def _days(self) -> tuple[Path, ...]:
         if not self._folder.is_dir():
             return ()
-        return tuple(
-            sorted(each for each in self._folder.iterdir() if each.name.isdigit() and len(each.name) == 8)
-        )
+        return tuple(sorted(each for each in self._folder.iterdir() if each.name.isdigit() and len(each.name) == 8))
 
 
 def is_forgotten(record: RefreshRecord, forgotten: Mapping[str, int]) -> bool:
@@ -207,9 +205,7 @@ def _to_arrow(records: list[RefreshRecord]) -> pyarrow.Table:
         plain = to_plain(held)
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":")) if name in _NESTED else plain
 
-    columns = {
-        name: pyarrow.array([value(record, name) for record in records], kind(name)) for name in _FIELDS
-    }
+    columns = {name: pyarrow.array([value(record, name) for record in records], kind(name)) for name in _FIELDS}
     return pyarrow.table(columns)
 
 

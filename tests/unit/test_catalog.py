@@ -66,7 +66,7 @@ def catalog(path: Path) -> Catalog:
 
 
 def source(name: str = "orders", **other: object) -> Source:
-    return replace(Source(name, f"/data/{name}", added_at=NOON, owner="etl"), **other)  # type: ignore[arg-type]
+    return replace(Source(name, f"/data/{name}", added_at=NOON, owner="etl"), **other)
 
 
 def stream_table(name: str = "revenue", sources: tuple[str, ...] = ("orders",), **other: object) -> StreamTable:
@@ -84,7 +84,7 @@ def stream_table(name: str = "revenue", sources: tuple[str, ...] = ("orders",), 
         columns=(Column("a", "string", False), Column("ü b", "decimal(12,2)")),
         fingerprint="f1",
     )
-    return replace(made, **other)  # type: ignore[arg-type]
+    return replace(made, **other)
 
 
 # --- records -----------------------------------------------------------------------------------------------

@@ -34,14 +34,12 @@ def refused(folder: Path, text: str) -> ConfigError:
 
 def test_defaults(folder: Path) -> None:
     settings = load(folder, env={}, user_file=NOWHERE)
-    assert settings.workspace.name == "shop"
     assert settings.spark.master == "local[*]"
     assert settings.refresh.max_driver_delta_rows == 200_000
     assert settings.scheduler.heartbeat_s == 2.0
     assert settings.spark.conf == {}
     for setting in SETTINGS:
-        if setting.key != "workspace.name":
-            assert settings.value(setting.key) == setting.default
+        assert settings.value(setting.key) == setting.default
         assert settings.origin(setting.key) == "default"
 
 
@@ -132,7 +130,7 @@ def test_a_bad_file_names_file_line_and_way_out(folder: Path, text: str, line: i
 
 def test_a_key_after_a_long_text_is_placed_rightly(folder: Path) -> None:
     text = '[workspace]\nname = """\n[ui]\nthem = 3\n"""\n\n[ui]\nthem = "x"\n'
-    assert refused(folder, text).position.line == 8  # type: ignore[union-attr]
+    assert refused(folder, text).position.line == 8
 
 
 def test_files_that_cannot_be_read(folder: Path) -> None:

@@ -34,9 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
 
-def record(
-    number: int, st: str = "revenue", outcome: Outcome = Outcome.DIFFERENTIAL, **other: object
-) -> RefreshRecord:
+def record(number: int, st: str = "revenue", outcome: Outcome = Outcome.DIFFERENTIAL, **other: object) -> RefreshRecord:
     at = NOON + timedelta(seconds=number)
     made = RefreshRecord(
         refresh_id=f"id-{number}",
@@ -58,7 +56,7 @@ def record(
         operators=(OperatorStats("1", 0, "Aggregate", "region → sum", "algebraic", rows_out=15),),
         sql="SELECT 'Straße' -- 'quoted'\n FROM delta_orders",
     )
-    return replace(made, **other)  # type: ignore[arg-type]
+    return replace(made, **other)
 
 
 def numbers(records: tuple[RefreshRecord, ...]) -> list[int]:
@@ -67,9 +65,7 @@ def numbers(records: tuple[RefreshRecord, ...]) -> list[int]:
 
 def test_a_record_comes_back_equal_from_the_tail_and_from_parquet(tmp_path: Path) -> None:
     whole = record(1)
-    bare = record(
-        2, outcome=Outcome.FAILED, sequence=None, frontier_from=None, frontier_to=None, error="no", sql=""
-    )
+    bare = record(2, outcome=Outcome.FAILED, sequence=None, frontier_from=None, frontier_to=None, error="no", sql="")
     history = History(tmp_path)
     history.append(whole)
     history.append(bare)
@@ -113,6 +109,8 @@ def test_memory_and_disk_keep_only_the_recent(tmp_path: Path) -> None:
     assert again[-1] == record(100)
     assert again[-2] == replace(record(99), operators=(), sql="")
     assert History(tmp_path).last_of_all(1) == {"revenue": (record(100),)}
+    history.append(record(101, st="Revenue"))
+    assert list(History(tmp_path).last_of_all(2)) == ["Revenue"]
 
 
 def test_filters(tmp_path: Path) -> None:
@@ -277,6 +275,26 @@ def test_cleaning_removes_whole_days_that_are_too_old(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"20260130", "20260301"}
 
 
+def test_maintenance_compacts_when_worth_it_and_cleans_once_a_day(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    history.maintain(30, NOON)
+    assert not (tmp_path / "history").exists()
+    old = NOON - timedelta(days=40)
+    history.append(record(1, started_at=old, finished_at=old))
+    history.append(record(2))
+    history.maintain(30, NOON)
+    assert numbers(history.query()) == [2]
+    history.append(record(3, started_at=old, finished_at=old))
+    history.maintain(30, NOON + timedelta(hours=11))
+    assert numbers(history.query()) == [3, 2]
+    for number in range(4, MAX_TAIL_LINES + 5):
+        history.append(record(number))
+    history.maintain(30, NOON + timedelta(hours=11))
+    assert len((tmp_path / "history" / "tail.jsonl").read_bytes().splitlines()) == 1
+    history.maintain(30, NOON + timedelta(days=1))
+    assert 3 not in numbers(history.query(limit=1000))
+
+
 def test_appending_is_cheap(tmp_path: Path) -> None:
     history = History(tmp_path)
     durations = []
@@ -381,9 +399,7 @@ def test_kill_9_in_the_middle_keeps_all_that_was_acknowledged(tmp_path: Path, de
     assert len(History(tmp_path).query(limit=100_000)) == len(found) + 1
 
 
-def test_a_full_disk_is_said_so_and_leaves_no_half_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_said_so_and_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     history = History(tmp_path)
     history.append(record(1))
     before = (tmp_path / "tail.jsonl").read_bytes()
@@ -413,9 +429,7 @@ def test_a_full_disk_is_said_so_and_leaves_no_half_line(
         Path,
         "open",
         lambda path, mode="r", *rest, **more: (
-            HalfFull(real_open(path, mode, *rest, **more))
-            if mode == "ab"
-            else real_open(path, mode, *rest, **more)
+            HalfFull(real_open(path, mode, *rest, **more)) if mode == "ab" else real_open(path, mode, *rest, **more)
         ),
     )
     with pytest.raises(StorageFull) as caught:

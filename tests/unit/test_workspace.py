@@ -85,7 +85,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_fills_it_sees_its_places(tmp_path: Path) -> None:
-    made = Workspace.create(tmp_path / "shop", fill=lambda scaffold: scaffold.catalog_file.write_text("x"))  # type: ignore[arg-type,return-value]
+    made = Workspace.create(tmp_path / "shop", fill=lambda scaffold: scaffold.catalog_file.write_text("x"))
     assert made.catalog_file.read_text() == "x"
 
 

@@ -1,0 +1,309 @@
+"""An Engine that answers from memory, for tests of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engine import config
+from engine.errors import NotFound, RefreshFailed, SourceWithoutChanges
+from engine.records import (
+    Column,
+    CreateResult,
+    DropResult,
+    Event,
+    EventKind,
+    Explanation,
+    Initiator,
+    Notice,
+    Outcome,
+    Overview,
+    PlanNode,
+    Reason,
+    ReasonCode,
+    RefreshMode,
+    RefreshRecord,
+    SchedulerPlace,
+    SchedulerStatus,
+    Severity,
+    Source,
+    SourceStatus,
+    SourceVersion,
+    SparkPhase,
+    SparkStatus,
+    SqlResult,
+    Stage,
+    State,
+    StreamTable,
+    StreamTableStatus,
+    VerifyResult,
+    VersionInfo,
+)
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def refresh_record(st: str, outcome: Outcome = Outcome.DIFFERENTIAL, **other: Any) -> RefreshRecord:
+    made = RefreshRecord(
+        refresh_id="r1",
+        number=1842,
+        st=st,
+        started_at=NOON,
+        finished_at=NOON,
+        outcome=outcome,
+        requested_mode=RefreshMode.AUTO,
+        reason=Reason(ReasonCode.DIFFERENTIAL, "every operator has a rule"),
+        strategy="driver merge",
+        initiated_by=Initiator.MANUAL,
+        sequence=3,
+        rows_in=1204,
+        rows_inserted=12,
+        rows_updated=1003,
+        rows_deleted=4,
+        duration_ms=212.0,
+    )
+    return replace(made, **other)
+
+
+def stream_table(name: str, sources: tuple[str, ...] = ("orders",)) -> StreamTable:
+    return StreamTable(
+        id=name,
+        name=name,
+        query=f"SELECT 1 AS a -- {name}",
+        refresh_mode=RefreshMode.AUTO,
+        schedule="30s",
+        interval_s=30.0,
+        path=f"/w/{name}",
+        owner="etl",
+        created_at=NOON,
+        sources=sources,
+        columns=(Column("a", "int", False),),
+        fingerprint="f",
+    )
+
+
+def status(name: str, state: State = State.FRESH, **other: Any) -> StreamTableStatus:
+    made = StreamTableStatus(
+        name=name,
+        state=state,
+        refresh_mode=RefreshMode.AUTO,
+        effective_mode="differential",
+        reason=None,
+        schedule="30s",
+        interval_s=30.0,
+        staleness_s=12.3,
+        next_due_at=NOON,
+        last=refresh_record(name),
+        sources=("orders",),
+        frontier={"orders": SourceVersion(412, "h", "t")},
+        owner="etl",
+    )
+    return replace(made, **other)
+
+
+class FakeEngine:
+    """Records every call in `calls`; `behaviour` replaces single answers."""
+
+    calls: list[tuple[str, Any]]
+    behaviour: dict[str, Callable[..., Any]]
+    tables: tuple[StreamTable, ...]
+    listeners: list[Callable[[Event], None]]
+    place: SchedulerPlace
+    settings: config.Settings
+
+    @classmethod
+    def fresh(cls) -> type[FakeEngine]:
+        cls.calls, cls.behaviour, cls.listeners = [], {}, []
+        cls.tables = (stream_table("revenue"), stream_table("top", ("revenue",)), stream_table("other"))
+        cls.place = SchedulerPlace.HERE
+        return cls
+
+    def _did(self, verb: str, *what: Any) -> Any:
+        type(self).calls.append((verb, what[0] if len(what) == 1 else what))
+        replacement = self.behaviour.get(verb)
+        return None if replacement is None else replacement(*what)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str,
+        *,
+        read_only: bool = False,
+        overrides: Mapping[str, str] | None = None,
+        start_spark: bool = False,
+    ) -> FakeEngine:
+        engine = cls()
+        engine.settings = config.load(Path(path), overrides or {}, env={})
+        engine._did("open", (Path(path), read_only, dict(overrides or {}), start_spark))
+        return engine
+
+    @staticmethod
+    def init(path: Path | str, name: str | None = None) -> Path:
+        from engine.workspace import Workspace
+
+        FakeEngine.calls.append(("init", (path, name)))
+        return Workspace.create(Path(path)).root
+
+    def __enter__(self) -> FakeEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._did("close", ())
+
+    def start_spark(self) -> None:
+        self._did("start_spark", ())
+
+    def spark_status(self) -> SparkStatus:
+        return SparkStatus(SparkPhase.READY)
+
+    def wait_for_spark(self, timeout_s: float | None = None) -> None:
+        self._did("wait_for_spark", ())
+
+    def start_scheduler(self) -> SchedulerStatus:
+        self._did("start_scheduler", ())
+        for listener in self.listeners:
+            listener(Event(NOON, EventKind.SCHEDULER_STARTED, Severity.WARN, "revenue", "began", None, 1))
+        return self.scheduler_status()
+
+    def stop_scheduler(self, drain_timeout_s: float = 0.0) -> None:
+        self._did("stop_scheduler", drain_timeout_s)
+
+    def scheduler_status(self) -> SchedulerStatus:
+        return SchedulerStatus(self.place, None if self.place is SchedulerPlace.HERE else 4711)
+
+    def subscribe(self, listener: Callable[[Event], None]) -> Callable[[], None]:
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener)
+
+    def overview(self, events: int = 200) -> Overview:
+        failed = status("other", State.FAILED, error="column fx_rate is gone", error_hint="reinitialize")
+        tables = (status("revenue"), status("top", last=None, staleness_s=None, next_due_at=None), failed)
+        answer = self._did("overview")
+        if answer is not None:
+            return answer
+        return Overview("shop", "/shop", NOON, self.scheduler_status(), self.spark_status(), tables, ())
+
+    def stream_tables(self) -> tuple[StreamTable, ...]:
+        return self.tables
+
+    def stream_table(self, name: str) -> StreamTable:
+        for table in self.tables:
+            if table.name == name:
+                return table
+        raise NotFound(f"there is no stream table {name}", detail="looked", hint="there are: revenue")
+
+    def status(self, name: str) -> StreamTableStatus:
+        return status(self.stream_table(name).name)
+
+    def create_stream_table(
+        self,
+        name: str,
+        query: str,
+        *,
+        schedule: str = "calculated",
+        refresh_mode: str = "AUTO",
+        initialize: bool = True,
+        append_only: bool = False,
+        comment: str = "",
+        enable_cdf: bool | None = None,
+    ) -> CreateResult:
+        given = {
+            "schedule": schedule,
+            "refresh_mode": refresh_mode,
+            "initialize": initialize,
+            "append_only": append_only,
+            "comment": comment,
+            "enable_cdf": enable_cdf,
+        }
+        answer = self._did("create", name, query, given)
+        refresh = refresh_record(name, Outcome.FULL) if initialize else None
+        notices = (Notice("sources without a key", "declare one"),)
+        return answer or CreateResult(stream_table(name), True, refresh, notices)
+
+    def create_stream_table_if_not_exists(self, name: str, query: str, **options: Any) -> CreateResult:
+        self._did("create_if_not_exists", name, query)
+        return CreateResult(stream_table(name), False, None)
+
+    def drop_stream_table(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> DropResult:
+        self._did("drop", name, if_exists, cascade)
+        if not if_exists:
+            self.stream_table(name)
+        return DropResult((name,) if any(each.name == name for each in self.tables) else ())
+
+    def refresh_stream_table(
+        self, name: str, *, full: bool = False, initiated_by: Initiator = Initiator.MANUAL
+    ) -> RefreshRecord:
+        answer = self._did("refresh", name, full)
+        self.stream_table(name)
+        return answer or refresh_record(name)
+
+    def refresh_all(self) -> tuple[RefreshRecord, ...]:
+        failed = refresh_record("other", Outcome.FAILED, error="boom", error_hint="mend it")
+        return self._did("refresh_all") or (refresh_record("revenue"), failed)
+
+    def pause_stream_table(self, name: str) -> StreamTableStatus:
+        self._did("pause", name)
+        return self.status(name)
+
+    def resume_stream_table(self, name: str) -> StreamTableStatus:
+        self._did("resume", name)
+        return self.status(name)
+
+    def verify(self, name: str) -> VerifyResult:
+        self._did("verify", name)
+        self.stream_table(name)
+        equal = name != "top"
+        return VerifyResult(name, equal, 1000, 0 if equal else 3, 0, () if equal else ("(1, a)",), {}, 88.0)
+
+    def explain(self, name: str) -> Explanation:
+        root = PlanNode("1", "Aggregate", "a → sum", "algebraic", "", (PlanNode("2", "Scan", "orders", "delta", ""),))
+        table = self.stream_table(name)
+        stages = (Stage("lower", "LOWERED", True, 1.0), Stage("prune", "SAME", False, 1.0))
+        return Explanation(
+            name, table.query, "differential", None, "by key", root, stages, "SELECT delta", table.columns, (), 1.0, 2.0
+        )
+
+    def explain_query(self, query: str) -> Explanation:
+        self._did("explain_query", query)
+        return replace(self.explain("revenue"), query=query)
+
+    def history(self, st: str | None = None, limit: int = 50) -> tuple[RefreshRecord, ...]:
+        self._did("history", st, limit)
+        failed = refresh_record("other", Outcome.FAILED, error="boom\x1b[2J\nmore")
+        return (refresh_record("revenue"), failed)[:limit]
+
+    def add_source(
+        self,
+        name: str,
+        path: str | Path,
+        *,
+        format: str = "delta",
+        cdc_mode: str = "auto",
+        key: tuple[str, ...] = (),
+        enable_cdf: bool | None = None,
+    ) -> SourceStatus:
+        self._did("add_source", name, path, format, cdc_mode, key, enable_cdf)
+        if name == "mute" and not enable_cdf:
+            raise SourceWithoutChanges("mute has no Change Data Feed", hint="allow Trickle to switch it on")
+        return SourceStatus(Source(name, str(path)), 412, True, (Column("a", "int"),), ())
+
+    def sources(self) -> tuple[SourceStatus, ...]:
+        good = SourceStatus(Source("orders", "/d/orders"), 1234, True, (Column("a", "int"),), ("revenue",))
+        bad = SourceStatus(Source("gone", "/d/gone"), None, False, (), (), "no Delta table there")
+        return self._did("sources") or (good, bad)
+
+    def drop_source(self, name: str, *, if_exists: bool = False) -> bool:
+        self._did("drop_source", name)
+        return True
+
+    def sql(self, text: str) -> SqlResult:
+        answer = self._did("sql", text)
+        if answer is None:
+            raise RefreshFailed("the fake cannot do that")
+        return answer
+
+    def version(self) -> VersionInfo:
+        return VersionInfo("0.1", 1, "4.2.0", "4.4.0", "1.6.6", "17", "1.5.5", "3.11")
