@@ -150,18 +150,34 @@ def append_frame(session: SparkSession, path: str, pinned_version: int, frame: D
     return _write_frame(session, path, pinned_version, frame, stamp, "append")
 
 
-def overwrite_frame(session: SparkSession, path: str, pinned_version: int, frame: DataFrame, stamp: Stamp) -> Commit:
-    """All rows anew, by Spark. Schema and properties stay, the Change Data Feed with them."""
-    return _write_frame(session, path, pinned_version, frame, stamp, "overwrite")
+def overwrite_frame(
+    session: SparkSession,
+    path: str,
+    pinned_version: int,
+    frame: DataFrame,
+    stamp: Stamp,
+    *,
+    new_schema: bool = False,
+) -> Commit:
+    """All rows anew, by Spark. Properties stay, the Change Data Feed with them, and so does the schema unless told."""
+    return _write_frame(session, path, pinned_version, frame, stamp, "overwrite", new_schema=new_schema)
 
 
 def _write_frame(
-    session: SparkSession, path: str, pinned_version: int, frame: DataFrame, stamp: Stamp, mode: str
+    session: SparkSession,
+    path: str,
+    pinned_version: int,
+    frame: DataFrame,
+    stamp: Stamp,
+    mode: str,
+    *,
+    new_schema: bool = False,
 ) -> Commit:
     started = time.perf_counter()
     _refuse_newer(path, pinned_version)
     with _committing(path), _stamped(session, stamp):
-        frame.write.format("delta").mode(mode).save(path)
+        writer = frame.write.format("delta").mode(mode)
+        (writer.option("overwriteSchema", "true") if new_schema else writer).save(path)
     version, metrics = _found(path, pinned_version, stamp)
     return _committed(started, version, Counts(inserted=int(metrics.get("numOutputRows", 0))))
 

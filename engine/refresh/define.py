@@ -41,9 +41,10 @@ from engine.records import (
     Severity,
     StreamTable,
 )
+from engine.refresh.observe import without_changes
 from engine.refresh.plans import Plans
 from engine.refresh.run import Refresher
-from engine.refresh.sources import Sources, without_changes
+from engine.refresh.sources import Sources
 
 if TYPE_CHECKING:
     from engine.config import Settings

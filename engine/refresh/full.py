@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from engine.compile.keep import POSITION, SEQUENCE
 from engine.compile.render import render
-from engine.lake import apply, queries
-from engine.records import Outcome
+from engine.lake import apply, queries, tables
+from engine.records import Column, Outcome
 from engine.refresh.job import Applied, Job
 
 if TYPE_CHECKING:
@@ -32,8 +32,19 @@ def run(job: Job, outcome: Outcome) -> tuple[Applied, str]:
     doing = f"computing {job.table.name}"
     with job.phases.phase("run"):
         frame = _as_stored(job, queries.run(job.session, sql, doing))
-        commit = apply.overwrite_frame(job.session, job.table.path, job.target.version, frame, job.stamp(outcome))
+        commit = apply.overwrite_frame(
+            job.session,
+            job.table.path,
+            job.target.version,
+            frame,
+            job.stamp(outcome),
+            new_schema=_shape(tables.columns(job.table.path)) != _shape(job.plan.columns),
+        )
     return Applied(STRATEGY, commit.version, inserted=commit.inserted, deleted=commit.deleted), sql
+
+
+def _shape(columns: tuple[Column, ...]) -> list[tuple[str, str]]:
+    return [(column.name, column.type) for column in columns]
 
 
 def _as_stored(job: Job, frame: DataFrame) -> DataFrame:

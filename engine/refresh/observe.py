@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
 from engine.compile.bind import Change
-from engine.errors import NotFound, SourceDropped, SourceReplaced, SourceRewound, Tampered
+from engine.errors import (
+    NotFound,
+    SourceDropped,
+    SourceReplaced,
+    SourceRewound,
+    SourceWithoutChanges,
+    Tampered,
+)
 from engine.lake import heads, stamp, tables
 from engine.lake.changes import ChangeKind, ChangeSummary, summarise
 from engine.lake.heads import Head, HeadReader
@@ -162,3 +169,23 @@ def refuse_tampered(table: StreamTable, target: Target) -> None:
             detail=target.tampered,
             hint=f"`trickle refresh {table.name} --full` makes it right again",
         )
+
+
+def records_its_changes(move: SourceMove) -> bool:
+    """Can every row that changed since the frontier be read from the Change Data Feed?"""
+    if move.change is Change.NONE or move.summary is None or move.was is None:
+        return True
+    if move.summary.cdf_lost_at is not None or not tables.cdf_enabled(move.path):
+        return False
+    # It may have been switched on after the frontier.
+    return not move.schema_changed or tables.is_on(
+        tables.pin(move.path, move.was.version).properties, tables.CDF_PROPERTY
+    )
+
+
+def without_changes(name: str) -> SourceWithoutChanges:
+    return SourceWithoutChanges(
+        f"the source {name} does not record its changes",
+        detail="its Change Data Feed is off, and Trickle was not allowed to switch it on",
+        hint="say --enable-cdf, set sources.enable_cdf = 'always', or use refresh_mode = 'FULL'",
+    )

@@ -29,7 +29,6 @@ from engine.errors import (
     SourceHistoryLost,
     SourceReplaced,
     SourceRewound,
-    SourceWithoutChanges,
     TrickleError,
 )
 from engine.events import EventBus
@@ -53,7 +52,14 @@ from engine.refresh import full
 from engine.refresh.choose import Choice, after_changes, before_changes, is_volatile
 from engine.refresh.job import Differential, Job, TooLarge
 from engine.refresh.ledger import Attempt, Done, Ledger, no_data
-from engine.refresh.observe import Observer, SourceMove, Target, refuse_tampered
+from engine.refresh.observe import (
+    Observer,
+    SourceMove,
+    Target,
+    records_its_changes,
+    refuse_tampered,
+    without_changes,
+)
 from engine.refresh.operators import operators
 from engine.refresh.phases import Phases
 from engine.refresh.plans import Plans
@@ -190,17 +196,16 @@ class Refresher:
         except (SourceReplaced, SourceRewound) as error:
             self._needs_rebuild(table, error)
             return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.SOURCE_REPLACED, error.message)), ()
-        lost = next((move for move in moves if move.summary and move.summary.cdf_lost_at is not None), None)
-        if lost is not None and table.refresh_mode is RefreshMode.DIFFERENTIAL:
-            raise SourceWithoutChanges(
-                f"the source {lost.name} no longer records its changes",
-                detail=f"its Change Data Feed was switched off in version {lost.summary and lost.summary.cdf_lost_at}",
-                hint="ALTER TABLE … SET TBLPROPERTIES (delta.enableChangeDataFeed = true), then refresh it fully",
-            )
-        if lost is not None:
-            text = f"{lost.name} did not record its changes"
-            return Choice(Outcome.FULL, Reason(ReasonCode.NO_CHANGE_FEED, text)), moves
-        return None, moves
+        if table.refresh_mode is RefreshMode.FULL or table.full_reason is not None:
+            return None, moves
+        mute = next((move for move in moves if not records_its_changes(move)), None)
+        if mute is None:
+            return None, moves
+        if table.refresh_mode is RefreshMode.DIFFERENTIAL:
+            raise without_changes(mute.name)
+        return Choice(
+            Outcome.FULL, Reason(ReasonCode.NO_CHANGE_FEED, f"{mute.name} does not record its changes")
+        ), moves
 
     def _needs_rebuild(self, table: StreamTable, error: TrickleError) -> None:
         self._events.publish(EventKind.REINITIALIZE_NEEDED, table.name, error.message, Severity.WARN)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from engine.catalog.store import Catalog
 from engine.clock import Clock
-from engine.errors import DependentsExist, InvalidArgument, NotFound, SourceWithoutChanges, TrickleError
+from engine.errors import DependentsExist, InvalidArgument, NotFound, TrickleError
 from engine.events import EventBus
 from engine.lake import tables
 from engine.lake.heads import HeadReader
 from engine.names import check_name
 from engine.records import CdcMode, EnableCdf, EventKind, Notice, Source, SourceStatus
+from engine.refresh.observe import without_changes
 
 if TYPE_CHECKING:
     from engine.config import Settings
@@ -100,14 +101,6 @@ class Sources:
         self._catalog.drop_source(source.name)
         self._events.publish(EventKind.SOURCE_DROPPED, source.name, f"source {source.name} is no longer known")
         return True
-
-
-def without_changes(name: str) -> SourceWithoutChanges:
-    return SourceWithoutChanges(
-        f"the source {name} does not record its changes",
-        detail="its Change Data Feed is off, and Trickle was not allowed to switch it on",
-        hint="say --enable-cdf, set sources.enable_cdf = 'always', or use refresh_mode = 'FULL'",
-    )
 
 
 def _cdc_mode(text: str) -> CdcMode:
