@@ -10,12 +10,14 @@ import fcntl
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from engine.catalog.disk import refuse_network_disk
 from engine.catalog.migrations import (
     APPLICATION_ID,
     SCHEMA_VERSION,
@@ -130,8 +132,10 @@ class Database:
 
 def open_database(path: Path, *, read_only: bool) -> Database:
     """Opens the catalog file `path`, making it first if it does not exist (unless `read_only`)."""
-    if not read_only and not path.exists():
-        _create(path)
+    if not read_only:
+        refuse_network_disk(path)
+        if not path.exists():
+            _create(path)
     if not path.exists():
         raise WorkspaceMissing(f"{path} does not exist", hint="open the workspace once without --read-only to make it")
     check_file(path)
@@ -148,27 +152,36 @@ def open_database(path: Path, *, read_only: bool) -> Database:
 
 def check_file(path: Path) -> None:
     """Refuses what is not a whole SQLite file of ours, before SQLite touches it."""
+    header, size = _header_and_size(path)
+    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+        raise corrupt(path, f"it has {size:,} bytes and is not an SQLite database")
+    if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
+        raise corrupt(path, "it is an SQLite database of another program")
+    for attempt in range(3):
+        # With a log beside it the file may rightly lag behind its header: a checkpoint is under way.
+        if size >= _bytes_by_header(header) or _has_log(path):
+            return
+        # The checkpoint may have ended, and its log be gone, since we looked at the size.
+        time.sleep(0.005 * attempt)
+        header, size = _header_and_size(path)
+    raise corrupt(path, f"it has {size:,} of {_bytes_by_header(header):,} bytes")
+
+
+def _header_and_size(path: Path) -> tuple[bytes, int]:
     try:
         with path.open("rb") as stream:
-            header = stream.read(_HEADER_BYTES)
-        size = path.stat().st_size
+            return stream.read(_HEADER_BYTES), path.stat().st_size
     except PermissionError as error:
         raise PermissionDenied(
             f"{path} cannot be read", detail=error.strerror, hint="ask its owner for permission"
         ) from error
     except OSError as error:
         raise corrupt(path, error.strerror or str(error)) from error
-    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
-        raise corrupt(path, f"it has {size:,} bytes and is not an SQLite database")
-    application_id = int.from_bytes(header[68:72], "big")
-    if application_id != APPLICATION_ID:
-        raise corrupt(path, "it is an SQLite database of another program")
+
+
+def _bytes_by_header(header: bytes) -> int:
     page_bytes = int.from_bytes(header[16:18], "big")
-    page_bytes = 65_536 if page_bytes == 1 else page_bytes
-    expected = page_bytes * int.from_bytes(header[28:32], "big")
-    # With a log beside it the file may rightly lag behind its header: a checkpoint is under way.
-    if size < expected and not _has_log(path):
-        raise corrupt(path, f"it has {size:,} of {expected:,} bytes")
+    return (65_536 if page_bytes == 1 else page_bytes) * int.from_bytes(header[28:32], "big")
 
 
 def corrupt(path: Path, detail: str) -> CatalogCorrupt:
@@ -245,7 +258,8 @@ def _connect(path: Path, *, read_only: bool, immutable: bool = False) -> sqlite3
 
 
 def _check_contents(database: Database, path: Path, *, read_only: bool) -> None:
-    suspicious = path.stat().st_size < _expected_bytes(path)
+    header, size = _header_and_size(path)
+    suspicious = size < _bytes_by_header(header)
     with database.read() as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         check_version(version, path, read_only=read_only)
@@ -325,13 +339,6 @@ def _has_log(path: Path) -> bool:
         return _log_of(path).stat().st_size > 0
     except OSError:
         return False
-
-
-def _expected_bytes(path: Path) -> int:
-    with path.open("rb") as stream:
-        header = stream.read(_HEADER_BYTES)
-    page_bytes = int.from_bytes(header[16:18], "big")
-    return (65_536 if page_bytes == 1 else page_bytes) * int.from_bytes(header[28:32], "big")
 
 
 def _is_newer(path: Path) -> bool:

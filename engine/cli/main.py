@@ -16,12 +16,11 @@ from typing import NoReturn
 from engine.cli import dashboard, demo, looking, scheduler, sources, sql, stream_tables, workspace
 from engine.cli.output import Output
 from engine.cli.session import SET_LISTS
-from engine.errors import InvalidArgument, TrickleError
+from engine.errors import InternalError, InvalidArgument, TrickleError
 
 #: the groups of commands, in the order of the help; each module has `add_commands`
 GROUPS = (workspace, demo, sources, stream_tables, looking, sql, scheduler, dashboard)
 
-FAILED = 4
 INTERRUPTED = 130
 
 
@@ -51,6 +50,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough (`trickle history | head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        if os.environ.get("TRICKLE_TRACEBACK"):
+            raise
+        out.progress("")
+        out.error(
+            InternalError(
+                f"{type(error).__name__}: {error}",
+                detail="this is a mistake in Trickle itself",
+                hint="run it again with TRICKLE_TRACEBACK=1 and report what it prints",
+            )
+        )
+        return InternalError.exit_code
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:

@@ -256,6 +256,20 @@ def test_interrupt_and_closed_pipe(run: Runner, engine: type[FakeEngine]) -> Non
     assert run("status").code == 130
 
 
+def test_a_bug_is_called_a_bug(run: Runner, engine: type[FakeEngine], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    engine.behaviour["overview"] = broken
+    ran = run("status")
+    assert ran.code == 4
+    assert ran.err.startswith("error: ZeroDivisionError: division by zero\n")
+    assert "TRICKLE_TRACEBACK=1" in ran.err
+    monkeypatch.setenv("TRICKLE_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        run("status")
+
+
 def test_a_reader_that_leaves_early_is_no_error(workspace: Workspace) -> None:
     reader, writer = os.pipe()
     os.close(reader)
