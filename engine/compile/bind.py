@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from engine.algebra.nodes import WEIGHT, Empty, Node, Role, Scan, leaves, rewrite
 from engine.compile.keep import Kept
-from engine.compile.optimize import STATEMENT_RULES, Optimized, optimize
-from engine.records import Stage
+from engine.compile.optimize import STATEMENT_RULES, Optimized, Rule, optimize
+from engine.compile.picture import Picture
 
 
 class Change(StrEnum):
@@ -30,7 +30,7 @@ class Statements:
     change: Node
     #: does it only insert?
     appends: bool
-    stages: tuple[Stage, ...]
+    pictures: tuple[Picture, ...]
 
     @property
     def is_empty(self) -> bool:
@@ -55,20 +55,20 @@ class Statements:
         return (leaves(self.first) if self.first else ()) + leaves(self.change)
 
 
-def bind(kept: Kept, changes: Mapping[str, Change]) -> Statements:
+def bind(kept: Kept, changes: Mapping[str, Change], rules: tuple[Rule, ...] = STATEMENT_RULES) -> Statements:
     """Prunes what did not change. `changes` says it of each source; one that is not named did not change."""
     grew_only = all(change is not Change.MIXED for change in changes.values())
     if grew_only and kept.append is not None:
-        only = _statement(kept.append, changes, "append")
-        return Statements(None, only.root, True, only.stages)
-    first = _statement(kept.first, changes, "first") if kept.first is not None else None
-    change = _statement(kept.change, changes, "change")
-    stages = (*first.stages, *change.stages) if first else change.stages
-    return Statements(first.root if first else None, change.root, False, stages)
+        only = _statement(kept.append, changes, rules, "append")
+        return Statements(None, only.root, True, only.pictures)
+    first = _statement(kept.first, changes, rules, "first") if kept.first is not None else None
+    change = _statement(kept.change, changes, rules, "change")
+    pictures = (*first.pictures, *change.pictures) if first else change.pictures
+    return Statements(first.root if first else None, change.root, False, pictures)
 
 
-def _statement(tree: Node, changes: Mapping[str, Change], name: str) -> Optimized:
-    return optimize(_settle(tree, changes), STATEMENT_RULES, f"{name}: ")
+def _statement(tree: Node, changes: Mapping[str, Change], rules: tuple[Rule, ...], name: str) -> Optimized:
+    return optimize(_settle(tree, changes), rules, f"{name}: ")
 
 
 def _settle(root: Node, changes: Mapping[str, Change]) -> Node:

@@ -7,6 +7,7 @@ What has no place in the algebra yet ends in `UnsupportedOperator`, with the pla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,7 +29,7 @@ from engine.algebra.nodes import (
 )
 from engine.algebra.scalars import Scalar, col, conjuncts
 from engine.compile import functions
-from engine.compile.parse import ParsedQuery, position
+from engine.compile.parse import ParsedQuery, clause_position, position
 from engine.compile.scope import Names, Scope, Visible
 from engine.errors import InternalError, Position, QueryParseError, UnsupportedOperator, VolatileFunction
 from engine.records import Column
@@ -118,7 +119,9 @@ class _Lowering:
             part = tree.args.get(clause)
             if part:
                 node = part[0] if isinstance(part, list) else part
-                raise self.unsupported(node if isinstance(node, exp.Expr) else tree, name)
+                # DISTINCT has no part that knows its place.
+                has_place = isinstance(node, exp.Expr) and position(node, self.query.text) is not None
+                raise self.unsupported(node if has_place else tree, name)
         order = tree.args.get("order")
         if order is not None:
             # A stored table has no order, so without LIMIT it changes nothing.
@@ -300,11 +303,19 @@ class _Lowering:
         keys: list[exp.Expr] = []
         for key in group.expressions:
             if isinstance(key, exp.Literal) and key.is_int:
+                if not 1 <= int(key.name) <= len(items):
+                    raise QueryParseError(
+                        f"GROUP BY {key.name} names no output: there are {len(items)}",
+                        position=position(key, self.query.text),
+                    )
                 keys.append(items[int(key.name) - 1].tree)
             elif isinstance(key, exp.Column) and not key.table and not scope.find(key.name, None):
                 named = [item.tree for item in items if item.name.casefold() == key.name.casefold()]
                 keys.append(named[0] if named else key)
-            elif isinstance(key, exp.Tuple | exp.Cube | exp.Rollup | exp.GroupingSets):
+            elif isinstance(key, exp.Cube | exp.Rollup | exp.GroupingSets):
+                words = {exp.Cube: "CUBE", exp.Rollup: "ROLLUP", exp.GroupingSets: "GROUPING SETS"}
+                raise self.unsupported(key, f"GROUP BY {words[type(key)]}")
+            elif isinstance(key, exp.Tuple):
                 raise self.unsupported(key, "a composite grouping")
             else:
                 keys.append(key)
@@ -320,10 +331,10 @@ class _Lowering:
         }
         kind = kinds.get(type(call))
         if kind is None:
-            raise self.unsupported(call, f"the aggregate {call.sql_name().lower()}")
+            raise self.unsupported(call, f"the aggregate {self.written_name(call)}")
         argument = call.this
         if isinstance(argument, exp.Distinct):
-            raise self.unsupported(call, f"{call.sql_name().lower()}(DISTINCT …)")
+            raise self.unsupported(call, f"{self.written_name(call)}(DISTINCT …)")
         if call.args.get("expressions"):
             raise self.unsupported(call, "COUNT of several columns")
         if isinstance(argument, exp.Star) or (kind is AggregateKind.COUNT and isinstance(argument, exp.Literal)):
@@ -349,10 +360,10 @@ class _Lowering:
 
         scalar = Scalar(_top_down(resolved, replace_known))
         allowed = set(keys.values()) | set(calls.values())
-        stray = scalar.columns - allowed
+        stray = scope.names_of(scalar.columns - allowed)
         if stray:
             raise QueryParseError(
-                f"{sorted(stray)[0]} is neither grouped nor aggregated",
+                f"{stray[0]} is neither grouped nor aggregated",
                 position=position(part, self.query.text),
                 hint="add it to GROUP BY",
             )
@@ -464,11 +475,17 @@ class _Lowering:
             case _:
                 raise InternalError(f"{type(node).__name__} needs no typing")
 
+    def written_name(self, call: exp.Func) -> str:
+        """The function as the author calls it: sqlglot knows collect_list as array_agg."""
+        start = call.meta.get("start")
+        word = re.match(r"\w+", self.query.text[start:]) if start is not None else None
+        return word[0].lower() if word else call.sql_name().lower()
+
     def unsupported(self, node: exp.Expr, what: str) -> UnsupportedOperator:
         return UnsupportedOperator(
             f"{what} cannot be maintained differentially yet",
             detail=SUPPORTED_NOW,
-            position=position(node, self.query.text),
+            position=clause_position(node, self.query.text),
             hint="refresh_mode = 'FULL' recomputes it; AUTO does so by itself",
         )
 
@@ -497,7 +514,9 @@ class _Bound:
 
 
 def _aggregates(tree: exp.Expr) -> list[exp.AggFunc]:
-    return [node for node in tree.walk() if isinstance(node, exp.AggFunc)]
+    """Those of this SELECT; a query inside has its own."""
+    parts = tree.walk(prune=lambda node: isinstance(node, exp.Query))
+    return [node for node in parts if isinstance(node, exp.AggFunc)]
 
 
 def _aliased(visible: list[Visible], tree: exp.Expr) -> list[Visible]:

@@ -9,13 +9,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.generators.spark import SparkGenerator
 
 from engine.compile import functions
 from engine.errors import NotFound, Position, QueryParseError, QueryTooComplex, VolatileFunction
+
+
+class _NestedWith(SparkGenerator):
+    """sqlglot would lift a WITH out of a derived table, where its names can clash; Spark needs no such help."""
+
+    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
 
 @dataclass(frozen=True)
@@ -31,9 +39,9 @@ class ParsedQuery:
     #: names of the relations it reads, as written first, in order of appearance
     sources: tuple[str, ...]
 
-    def rendered(self) -> str:
+    def rendered(self, pretty: bool = False) -> str:
         """The query as sqlglot understood it; Spark must find that it means the same as `text`."""
-        return self.tree.sql(dialect="spark")
+        return _NestedWith(dialect="spark", pretty=pretty).generate(self.tree)
 
 
 def parse(text: str, limits: Limits | None = None) -> ParsedQuery:
@@ -66,6 +74,47 @@ def position(node: exp.Expr, text: str) -> Position | None:
     """Where in the text the node begins: the first of its parts that knows."""
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     return position_at(text, min(starts)) if starts else None
+
+
+#: keywords that stand before the first part of a clause that knows its place, by the clause they belong to
+_LEADING: tuple[tuple[type[exp.Expr], frozenset[str]], ...] = (
+    (
+        exp.Join,
+        frozenset(
+            ["NATURAL", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "JOIN", "LATERAL", "("]
+        ),
+    ),
+    (exp.SetOperation, frozenset(["UNION", "EXCEPT", "MINUS", "INTERSECT", "ALL", "DISTINCT", "SELECT", "WITH", "("])),
+    (exp.Query, frozenset(["NOT", "EXISTS", "SELECT", "DISTINCT", "WITH", "("])),
+    (exp.Exists, frozenset(["NOT", "EXISTS", "SELECT", "DISTINCT", "WITH", "("])),
+    (exp.Lateral, frozenset(["LATERAL", "VIEW", "OUTER", "SELECT", "("])),
+    (exp.Limit, frozenset(("LIMIT",))),
+    (exp.Offset, frozenset(("OFFSET",))),
+    (exp.Qualify, frozenset(("QUALIFY",))),
+    (exp.Sort, frozenset(("SORT", "BY"))),
+    (exp.Cluster, frozenset(("CLUSTER", "BY"))),
+    (exp.Rollup, frozenset(("ROLLUP", "("))),
+    (exp.Cube, frozenset(("CUBE", "("))),
+    (exp.GroupingSets, frozenset(("GROUPING", "SETS", "("))),
+    (exp.Values, frozenset(("VALUES", "("))),
+    (exp.With, frozenset(("WITH", "RECURSIVE"))),
+)
+
+
+def clause_position(node: exp.Expr, text: str) -> Position | None:
+    """Where a clause begins, with its keywords, of which sqlglot does not keep the place."""
+    leading = next((words for kind, words in _LEADING if isinstance(node, kind)), frozenset[str]())
+    # Of two queries the place between them tells most.
+    first = node.expression if isinstance(node, exp.SetOperation) else node
+    starts = [part.meta["start"] for part in first.walk() if "start" in part.meta]
+    if not starts:
+        return None
+    start = min(starts)
+    for token in reversed([each for each in sqlglot.tokenize(text, dialect="spark") if each.start < start]):
+        if not set(token.text.upper().split()) <= leading:
+            break
+        start = token.start
+    return position_at(text, start)
 
 
 def position_at(text: str, offset: int) -> Position:
@@ -111,8 +160,9 @@ def _is_cte(table: exp.Table) -> bool:
             if any(cte.alias.casefold() == name for cte in with_.expressions):
                 return True
         elif isinstance(scope, exp.With):
-            # Inside the list, only what stands before is visible.
-            earlier = scope.expressions[: _index(scope.expressions, inner)]
+            # Inside the list, only what stands before is visible, and oneself if it is recursive.
+            itself = 1 if scope.args.get("recursive") else 0
+            earlier = scope.expressions[: _index(scope.expressions, inner) + itself]
             if any(cte.alias.casefold() == name for cte in earlier):
                 return True
             inner, scope = scope, scope.parent

@@ -14,17 +14,18 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from engine.algebra.display import describe, show
+from engine.algebra.display import describe
 from engine.algebra.nodes import Leaf, Node, Role, Scan, leaves
 from engine.compile.differentiate import rule_of
 from engine.compile.keep import Kept, choose
 from engine.compile.lower import Lowered, Relations, lower, rename_outputs
-from engine.compile.optimize import PLAN_RULES, optimize
+from engine.compile.optimize import PLAN_RULES, Rule, optimize
 from engine.compile.parse import Limits, ParsedQuery, parse, table_positions, unknown_relation
+from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
-from engine.errors import InvalidArgument, QueryParseError, UnsupportedOperator, VolatileFunction
-from engine.records import Column, Notice, PlanNode, Reason, ReasonCode, Stage
+from engine.errors import InvalidArgument, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
+from engine.records import Column, Notice, PlanNode, Reason, ReasonCode
 
 #: what Delta refuses in a column name without column mapping
 ILLEGAL_IN_NAMES = " ,;{}()\n\t="
@@ -46,6 +47,8 @@ class Request:
     limits: Limits = field(default_factory=Limits)
     #: asked for refresh_mode FULL: what cannot be maintained is no obstacle
     full: bool = False
+    #: what makes the plan cheaper; the plan is as right without
+    rules: tuple[Rule, ...] = PLAN_RULES
 
 
 def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
@@ -54,17 +57,17 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     asked = _Timed(analyzer)
     parsed = parse(request.text, request.limits)
     sources = _known_sources(parsed, request.relations)
-    stages = [Stage("parse", parsed.tree.sql(dialect="spark", pretty=True), False, _ms_since(began))]
+    pictures = [Picture("parse", parsed.rendered(pretty=True), None, _ms_since(began))]
     visible, notices = _legal_names(asked.describe(parsed.text))
     relations = {name.casefold(): (name, request.relations[name]) for name in sources}
     volatile, root, kept, reason = False, None, None, None
     try:
+        root, made = _canonical(parsed, relations, visible, asked, request.rules)
         _trust(parsed, asked)
-        root, made = _canonical(parsed, relations, visible, asked)
-        stages += made.stages
+        pictures += made.pictures
         notices += made.notices
-        kept, stages_of_keeping = _keep(root)
-        stages += stages_of_keeping
+        kept, keeping = _keep(root, request.rules)
+        pictures += keeping
     except UnsupportedOperator as error:
         if request.full:
             reason = Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL")
@@ -75,7 +78,7 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
         if not request.full:
             raise
         volatile = True
-        reason = Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL")
+        reason = Reason(ReasonCode.VOLATILE, error.message, error.position)
         notices += (Notice(f"{error.message}: each refresh recomputes everything, and verify cannot compare"),)
     used = _used(kept.full) if kept else {name: request.relations[name] for name in sources}
     return MaintenancePlan(
@@ -86,7 +89,7 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
         kept=kept,
         full_reason=reason,
         visible=visible,
-        stages=tuple(stages),
+        pictures=tuple(pictures),
         notices=notices,
         tree=plan_tree(root, kept) if kept and root else _opaque_tree(sources, reason),
         volatile=volatile,
@@ -97,12 +100,12 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
 
 @dataclass(frozen=True)
 class _Made:
-    stages: tuple[Stage, ...]
+    pictures: tuple[Picture, ...]
     notices: tuple[Notice, ...]
 
 
 def _canonical(
-    parsed: ParsedQuery, relations: Relations, visible: tuple[Column, ...], asked: _Timed
+    parsed: ParsedQuery, relations: Relations, visible: tuple[Column, ...], asked: _Timed, rules: tuple[Rule, ...]
 ) -> tuple[Node, _Made]:
     began, before = time.perf_counter(), asked.spent_ms
     lowered: Lowered = lower(parsed, relations, lambda node: asked.describe(render(node, _source_places)))
@@ -110,33 +113,32 @@ def _canonical(
         raise UnsupportedOperator("Spark gives this query other columns than its text seems to have")
     root = rename_outputs(lowered.root, [c.name for c in visible], [c.type for c in visible])
     took_ms = _ms_since(began) - (asked.spent_ms - before)
-    stage = Stage("lower", show(root), True, took_ms)
-    optimized = optimize(root, PLAN_RULES)
+    picture = Picture("lower", root, None, took_ms)
+    optimized = optimize(root, rules)
     notices: tuple[Notice, ...] = ()
     if lowered.ignored_order is not None:
         text = f"ORDER BY ({lowered.ignored_order}) has no effect: a stored table has no order"
         notices = (Notice(text, "order when you read it"),)
-    return optimized.root, _Made((stage, *optimized.stages), notices)
+    return optimized.root, _Made((picture, *optimized.pictures), notices)
 
 
-def _keep(root: Node) -> tuple[Kept, tuple[Stage, ...]]:
+def _keep(root: Node, rules: tuple[Rule, ...]) -> tuple[Kept, tuple[Picture, ...]]:
     began = time.perf_counter()
     kept = choose(root)
-    stages = [Stage(f"keep {kept.rule.name}", show(kept.full), True, _ms_since(began))]
+    pictures = [Picture(f"keep {kept.rule.name}", kept.full, None, _ms_since(began))]
 
     def optimized(name: str, tree: Node | None) -> Node | None:
         if tree is None:
             return None
-        stages.append(Stage(f"{name}: as derived", show(tree), True, 0.0))
-        made = optimize(tree, PLAN_RULES, f"{name}: ")
-        stages.extend(made.stages)
-        return made.root
+        pictures.append(Picture(f"{name}: as derived", tree, None, 0.0))
+        done = optimize(tree, rules, f"{name}: ")
+        pictures.extend(done.pictures)
+        return done.root
 
     full, change = optimized("full", kept.full), optimized("change", kept.change)
     first, append = optimized("first", kept.first), optimized("append", kept.append)
-    return replace(kept, full=full or kept.full, change=change or kept.change, first=first, append=append), tuple(
-        stages
-    )
+    made = replace(kept, full=full or kept.full, change=change or kept.change, first=first, append=append)
+    return made, tuple(pictures)
 
 
 def _known_sources(parsed: ParsedQuery, relations: Mapping[str, object]) -> tuple[str, ...]:
@@ -155,7 +157,11 @@ def _known_sources(parsed: ParsedQuery, relations: Mapping[str, object]) -> tupl
 
 def _trust(parsed: ParsedQuery, asked: _Timed) -> None:
     """The parser is not believed: Spark must find that its reading means the same as the text."""
-    if not asked.same_semantics(parsed.text, parsed.rendered()):
+    try:
+        trusted = asked.same_semantics(parsed.text, parsed.rendered())
+    except QueryError:
+        trusted = False  # Spark has accepted the text itself before, so it is our reading that it refuses
+    if not trusted:
         raise UnsupportedOperator(
             "this query is not read by Trickle as Spark reads it",
             detail=f"read as: {parsed.rendered()}",

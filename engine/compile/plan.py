@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from engine.algebra.nodes import Node
 from engine.compile.keep import Kept
+from engine.compile.picture import Picture, draw
 from engine.records import Column, Notice, PlanNode, Reason, Stage
 
 #: counts up when the same query is kept in another form, so that stored tables of the old form are rebuilt
@@ -27,13 +28,17 @@ class MaintenancePlan:
     #: why it can only be recomputed
     full_reason: Reason | None
     visible: tuple[Column, ...]
-    stages: tuple[Stage, ...]
+    pictures: tuple[Picture, ...]
     notices: tuple[Notice, ...]
     tree: PlanNode
     #: an answer that changes by itself: there is no NO_DATA, and verify has nothing to compare with
     volatile: bool
     planning_ms: float
     analysis_ms: float
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return draw(self.pictures)
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -213,6 +213,9 @@ class _Renderer:
     @make.register
     def _(self, node: LeftJoin) -> _Block:
         left, right = self.relation(node.left), self.relation(node.right)
+        if not all(isinstance(value, exp.Column) for value in right.columns.values()):
+            # Computed above the join, it would have a value also where there is no partner.
+            right = self.derived(right.select(), node.right)
         columns = {**left.columns, **right.columns}
         joined = _Block(left.relation, columns)
         on = exp.and_(*(self.scalar(each, joined) for each in node.conditions), copy=False)
@@ -233,6 +236,10 @@ class _Renderer:
         if not block.open or block.group is not None:
             block = self.derived(block.select(), node.input)
         keys = [self.scalar(key.scalar, block) for key in node.keys]
+        if not all(key.find(exp.Column) for key in keys):
+            # GROUP BY 1 would mean the first column of the SELECT list.
+            block = self.derived(block.select(), node.input)
+            keys = [self.scalar(key.scalar, block) for key in node.keys]
         columns = dict(zip((key.name for key in node.keys), keys, strict=True))
         columns |= {made.name: self.aggregation(made, block) for made in node.aggregations}
         return replace(block, columns=columns, group=tuple(keys), open=True)

@@ -31,6 +31,10 @@ class Scope:
             and (each.table.casefold() == table.casefold() if table else each.own not in self._merged)
         ]
 
+    def names_of(self, own: frozenset[str]) -> list[str]:
+        """What the author calls columns of the tree."""
+        return sorted(each.name for each in self._columns if each.own in own)
+
     def has_table(self, table: str) -> bool:
         return any(each.table.casefold() == table.casefold() for each in self._columns)
 

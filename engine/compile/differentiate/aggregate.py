@@ -27,8 +27,8 @@ def _(node: Aggregate) -> Node:
     for made in node.aggregations:
         if is_order_sensitive(made.kind, made.argument_type):
             raise UnsupportedOperator(
-                f"{made} over {made.argument_type} below another operator cannot be maintained differentially yet",
-                detail="summed in another order it differs in its last digits, and would no longer match what was stored",
+                f"{made.kind} of {made.argument_type} below another operator cannot be maintained differentially yet",
+                detail="summed in another order it differs in its last digits, and would not match what was stored",
                 hint="cast its argument to DECIMAL, or use refresh_mode = 'FULL'",
             )
     touched = touched_keys(node)

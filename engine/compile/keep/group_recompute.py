@@ -17,9 +17,10 @@ from engine.algebra.nodes import (
 )
 from engine.algebra.scalars import Scalar, all_of, any_of, col, is_null, lit, not_null, null_safe_eq
 from engine.compile.differentiate import Rule
-from engine.compile.differentiate.aggregate import restrict, touched_keys
+from engine.compile.differentiate.aggregate import is_order_sensitive, restrict, touched_keys
 from engine.compile.keep.group_keys import ONE, GroupKeys, group_keys
 from engine.compile.keep.kept import Kept, op, stored, stored_name
+from engine.errors import UnsupportedOperator
 from engine.records import Column
 
 FOUND, WAS = "__found", "__was"
@@ -33,6 +34,7 @@ def keep_recomputed_groups(root: Node) -> Kept | None:
             pass
         case _:
             return None
+    _refuse_inexact_predicate(aggregate, predicate)
     keys = group_keys(root, aggregate)
     touched = touched_keys(aggregate)
 
@@ -87,6 +89,17 @@ def _differs(columns: tuple[Column, ...]) -> Scalar:
     both = all_of((not_null(col(FOUND)), not_null(col(WAS)), same))
     neither = all_of((is_null(col(FOUND)), is_null(col(WAS))))
     return Scalar(any_of((both, neither)).tree.copy().not_())
+
+
+def _refuse_inexact_predicate(aggregate: Aggregate, predicate: Scalar | None) -> None:
+    used = predicate.columns if predicate is not None else frozenset()
+    for made in aggregate.aggregations:
+        if made.name in used and is_order_sensitive(made.kind, made.argument_type):
+            raise UnsupportedOperator(
+                f"a condition on {made.kind} of {made.argument_type} cannot be maintained differentially",
+                detail="summed in another order it differs in its last digits, and so could the condition",
+                hint="cast its argument to DECIMAL, or use refresh_mode = 'FULL'",
+            )
 
 
 def _why(aggregate: Aggregate, predicate: Scalar | None) -> str:

@@ -47,6 +47,9 @@ from engine.records import Column
 
 #: SUM adds 10 digits and the addition of the change one more; 38 is all a decimal has
 MAX_EXACT_PRECISION = 27
+#: AVG as the quotient of two stored numbers is rounded twice, first to the 38 digits of a division. From here on down
+#: that leaves 9 digits more than the result has, and only a group of more than 10^9 rows could come out differently.
+MAX_AVERAGED_PRECISION = 15
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,9 @@ def is_exact(made: Aggregation) -> bool:
     """Is the aggregate of changed data the sum of the stored one and the change's?"""
     if made.kind in (AggregateKind.COUNT_ROWS, AggregateKind.COUNT):
         return True
+    most = MAX_AVERAGED_PRECISION if made.kind is AggregateKind.AVG else MAX_EXACT_PRECISION
     decimal = parse_decimal(made.argument_type)
-    return is_integer(made.argument_type) or (decimal is not None and decimal.precision <= MAX_EXACT_PRECISION)
+    return is_integer(made.argument_type) or (decimal is not None and decimal.precision <= most)
 
 
 def _kept(root: Project, aggregate: Aggregate) -> Kept:
@@ -122,7 +126,7 @@ def _kept(root: Project, aggregate: Aggregate) -> Kept:
     hidden += tuple(Column(each.name, each.type) for each in made if each.hidden)
     return Kept(
         rule=Rule("by group, stored sums", "counts and exact sums change by addition"),
-        full=_full(root, aggregate, keys, made),
+        full=_full(root, aggregate, keys, accumulators),
         first=None,
         change=_change(root, aggregate, keys, accumulators, rows),
         append=None,
@@ -135,28 +139,43 @@ def _kept(root: Project, aggregate: Aggregate) -> Kept:
 def _accumulators(root: Project, aggregate: Aggregate) -> dict[tuple[AggregateKind, Scalar | None], Accumulator]:
     """The sums that are stored; one that the query itself puts out is not stored twice."""
     shown = {output.scalar.as_column: output.name for output in reversed(root.outputs)}
-    wanted: dict[tuple[AggregateKind, Scalar | None], tuple[str, str | None]] = {
-        (AggregateKind.COUNT_ROWS, None): ("bigint", None)
+    summed = {each.argument for each in aggregate.aggregations if each.kind is AggregateKind.SUM}
+    wanted: dict[tuple[AggregateKind, Scalar | None], _Wanted] = {
+        (AggregateKind.COUNT_ROWS, None): _Wanted("bigint", None)
     }
     for each in aggregate.aggregations:
-        visible = shown.get(each.name)
+        key, visible = (each.kind, each.argument), shown.get(each.name)
         match each.kind:
-            case AggregateKind.COUNT_ROWS:
-                wanted[(AggregateKind.COUNT_ROWS, None)] = ("bigint", visible)
-            case AggregateKind.COUNT:
-                wanted[(AggregateKind.COUNT, each.argument)] = ("bigint", visible)
-            case AggregateKind.SUM | AggregateKind.AVG:
-                wanted.setdefault((AggregateKind.COUNT, each.argument), ("bigint", None))
-                key = (AggregateKind.SUM, each.argument)
-                known = wanted.get(key, ("", None))[1]
-                shown_as = visible if each.kind is AggregateKind.SUM else None
-                wanted[key] = (_sum_type(each.argument_type), known or shown_as)
+            case AggregateKind.COUNT_ROWS | AggregateKind.COUNT:
+                wanted[key] = _Wanted("bigint", each.argument, visible)
+            case AggregateKind.SUM:
+                wanted.setdefault((AggregateKind.COUNT, each.argument), _Wanted("bigint", each.argument))
+                wanted[key] = _Wanted(_sum_type(each.argument_type), each.argument, visible)
+            case AggregateKind.AVG:
+                wanted.setdefault((AggregateKind.COUNT, each.argument), _Wanted("bigint", each.argument))
+                if each.argument not in summed:
+                    wanted[(AggregateKind.SUM, each.argument)] = _wanted_by_average(each)
     found = {}
-    for number, ((kind, argument), (type_, visible)) in enumerate(wanted.items()):
+    for number, ((kind, argument), want) in enumerate(wanted.items()):
         word = {AggregateKind.COUNT_ROWS: "rows", AggregateKind.COUNT: f"count_{number}"}.get(kind, f"sum_{number}")
-        name = visible or f"__trickle_{word}"
-        found[(kind, argument)] = Accumulator(name, kind, argument, type_, hidden=visible is None)
+        name = want.visible or f"__trickle_{word}"
+        found[(kind, argument)] = Accumulator(name, kind, want.argument, want.type, hidden=want.visible is None)
     return found
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    type: str
+    argument: Scalar | None
+    #: the output that is this very number
+    visible: str | None = None
+
+
+def _wanted_by_average(made: Aggregation) -> _Wanted:
+    if made.argument_type == "bigint" and made.argument is not None:
+        # An average exists also where the sum does not fit into a bigint.
+        return _Wanted("decimal(30,0)", cast(made.argument, "decimal(20,0)"))
+    return _Wanted(_sum_type(made.argument_type), made.argument)
 
 
 def _sum_type(argument_type: str) -> str:
@@ -183,22 +202,26 @@ def _final(made: Aggregation, count: Scalar, total: Scalar) -> Scalar:
 def _finals(aggregate: Aggregate, value_of: dict[tuple[AggregateKind, Scalar | None], Scalar]) -> dict[str, Scalar]:
     finals = {}
     for made in aggregate.aggregations:
-        if made.kind is AggregateKind.COUNT_ROWS:
-            count = value_of[(AggregateKind.COUNT_ROWS, None)]
-        else:
-            count = value_of[(AggregateKind.COUNT, made.argument)]
+        count = value_of[(AggregateKind.COUNT_ROWS if made.argument is None else AggregateKind.COUNT, made.argument)]
+        # Counts have no sum.
         finals[made.name] = _final(made, count, value_of.get((AggregateKind.SUM, made.argument), count))
     return finals
 
 
-def _full(root: Project, aggregate: Aggregate, keys: GroupKeys, made: tuple[Accumulator, ...]) -> Node:
+def _full(
+    root: Project,
+    aggregate: Aggregate,
+    keys: GroupKeys,
+    accumulators: dict[tuple[AggregateKind, Scalar | None], Accumulator],
+) -> Node:
     """The whole result with the sums beside it, computed once."""
+    made = tuple(accumulators.values())
     sums = Aggregate(
         aggregate.input,
         aggregate.keys,
         tuple(Aggregation(each.new_name, each.kind, each.argument, each.type, each.type) for each in made),
     )
-    finals = _finals(aggregate, {(each.kind, each.argument): col(each.new_name) for each in made})
+    finals = _finals(aggregate, {key: col(each.new_name) for key, each in accumulators.items()})
     visible = tuple(Output(o.name, o.scalar.substitute(finals), o.type) for o in root.outputs)
     hidden = tuple(
         Output(each.name, coalesce(col(each.new_name), each.zero), each.type) for each in made if each.hidden

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.algebra.display import show
 from engine.algebra.nodes import Node
 from engine.compile.optimize.grow_from_change import grow_from_change
 from engine.compile.optimize.merge_projects import merge_projects
@@ -18,8 +17,8 @@ from engine.compile.optimize.prune_columns import prune_columns
 from engine.compile.optimize.prune_empty import prune_empty
 from engine.compile.optimize.push_filters import push_filters
 from engine.compile.optimize.push_touched_keys import push_touched_keys
+from engine.compile.picture import Picture
 from engine.errors import InternalError
-from engine.records import Stage
 
 Rule = Callable[[Node], Node]
 
@@ -41,18 +40,18 @@ STATEMENT_RULES: tuple[Rule, ...] = (
 @dataclass(frozen=True)
 class Optimized:
     root: Node
-    stages: tuple[Stage, ...]
+    pictures: tuple[Picture, ...]
 
 
 def optimize(root: Node, rules: tuple[Rule, ...], prefix: str = "") -> Optimized:
     """Applies the rules in order, keeps a picture of each, and checks that none changes the columns."""
-    stages = []
+    pictures = []
     for rule in rules:
         began = time.perf_counter()
         changed = rule(root)
         if [(c.name, c.type) for c in changed.columns] != [(c.name, c.type) for c in root.columns]:
             raise InternalError(f"the rule {rule.__name__} changed the columns of the result")
         took_ms = (time.perf_counter() - began) * 1000
-        stages.append(Stage(prefix + rule.__name__, show(changed), changed is not root and changed != root, took_ms))
+        pictures.append(Picture(prefix + rule.__name__, changed, root, took_ms))
         root = changed
-    return Optimized(root, tuple(stages))
+    return Optimized(root, tuple(pictures))

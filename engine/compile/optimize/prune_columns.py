@@ -39,8 +39,7 @@ def prune_columns(root: Node) -> Node:
             done[id(node)] = narrow(node, needed[id(node)]).with_inputs(inputs)
         return done[id(node)]
 
-    pruned = visit(root)
-    return root if pruned == root else pruned
+    return visit(root)
 
 
 def _needed_by_all(root: Node) -> dict[int, Names]:

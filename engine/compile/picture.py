@@ -1,0 +1,35 @@
+"""What the compiler did, step by step. Drawing trees takes longer than compiling, so it waits until somebody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from engine.algebra.display import show
+from engine.algebra.nodes import Node
+from engine.records import Stage
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One step: the tree that it left, or a text where there is no tree yet."""
+
+    name: str
+    left: Node | str
+    #: the tree that the step was given; None for one that makes a tree of something else
+    given: Node | None
+    took_ms: float
+
+    @property
+    def changed(self) -> bool:
+        if isinstance(self.left, str):
+            return False
+        return self.left is not self.given and self.left != self.given
+
+    def draw(self) -> Stage:
+        text = self.left if isinstance(self.left, str) else show(self.left)
+        return Stage(self.name, text, self.changed, self.took_ms)
+
+
+def draw(pictures: Iterable[Picture]) -> tuple[Stage, ...]:
+    return tuple(picture.draw() for picture in pictures)

@@ -1,0 +1,264 @@
+"""A lake of versioned tables in DuckDB's memory, with stream tables that are refreshed as the engine does it.
+
+Sources have a present version, the version at the frontier and the weighted rows that DML changed in between,
+recorded per statement as a change feed does: an UPDATE gives each row's image before and after, also where they are
+equal, and a row that was inserted and deleted again leaves both traces.
+
+Applying a change set asserts what the protocol promises: what is replaced or deleted is there exactly once, and no
+two rows have one identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+
+from engine.algebra.nodes import WEIGHT, Leaf, Node, Role
+from engine.compile.bind import STATEMENT_RULES, Change, bind
+from engine.compile.keep import OP, POSITION, SEQUENCE, Kept
+from engine.compile.plan import MaintenancePlan
+from engine.compile.render import render
+from engine.errors import NegativeMultiplicity
+from engine.records import Column
+
+Row = tuple[object, ...]
+
+STORED, NET, CHANGE_SET = "stored@table", "net@change", "change@set"
+
+
+class Contradiction(AssertionError):
+    """A change set does not fit what is stored: the protocol would refuse to commit it."""
+
+
+class FakeLake:
+    """Source tables and what happened to them since the frontier."""
+
+    def __init__(self, tables: Mapping[str, tuple[Column, ...]]) -> None:
+        self.tables = dict(tables)
+        self.db = duckdb.connect(":memory:", config={"threads": 1})
+        self.kinds: dict[str, Change] = {}
+        for name, columns in tables.items():
+            self.db.execute(f"CREATE TABLE {_id(name)} ({_declared(columns)})")
+            self.db.execute(f"CREATE TABLE {_id(name + '@old')} ({_declared(columns)})")
+            weighted = (*columns, Column(WEIGHT, "int"))
+            self.db.execute(f"CREATE TABLE {_id(name + '@delta')} ({_declared(weighted)})")
+
+    def close(self) -> None:
+        self.db.close()
+
+    def insert(self, table: str, rows: Sequence[Row]) -> None:
+        """Rows that are there from the start."""
+        if rows:
+            marks = ", ".join("?" for _ in self.tables[table])
+            self.db.executemany(f"INSERT INTO {_id(table)} VALUES ({marks})", rows)
+
+    def run(self, dml: str) -> None:
+        """Statements in Spark's dialect that change sources: INSERT, UPDATE, DELETE."""
+        for statement in sqlglot.parse(dml, dialect="spark"):
+            match statement:
+                case None:
+                    continue
+                case exp.Insert():
+                    self._insert(statement)
+                case exp.Delete():
+                    self._delete(statement)
+                case exp.Update():
+                    self._update(statement)
+                case _:
+                    raise ValueError(f"a step has INSERT, UPDATE and DELETE only, not: {statement.sql('spark')}")
+
+    def _insert(self, statement: exp.Insert) -> None:
+        target = statement.this.this if isinstance(statement.this, exp.Schema) else statement.this
+        name = self._name(target)
+        self.db.execute(f"CREATE TEMP TABLE before AS SELECT * FROM {_id(name)}")
+        self.db.execute(_duck(statement))
+        came = f"SELECT * FROM {_id(name)} EXCEPT ALL SELECT * FROM before"
+        self._record(name, f"SELECT *, 1 FROM ({came})", Change.APPEND)
+        self.db.execute("DROP TABLE before")
+
+    def _delete(self, statement: exp.Delete) -> None:
+        name = self._name(statement.this)
+        self._record(name, f"SELECT *, -1 FROM {_id(name)} {_where(statement)}", Change.MIXED)
+        self.db.execute(_duck(statement))
+
+    def _update(self, statement: exp.Update) -> None:
+        name = self._name(statement.this)
+        sets = ", ".join(f"({_duck(each.expression)}) AS {_duck(each.this)}" for each in statement.expressions)
+        where = _where(statement)
+        self._record(name, f"SELECT *, -1 FROM {_id(name)} {where}", Change.MIXED)
+        self._record(name, f"SELECT * REPLACE ({sets}), 1 FROM {_id(name)} {where}", Change.MIXED)
+        self.db.execute(_duck(statement))
+
+    def _record(self, name: str, rows: str, kind: Change) -> None:
+        if self._count(f"INSERT INTO {_id(name + '@delta')} {rows}") and self.kinds.get(name) is not Change.MIXED:
+            self.kinds[name] = kind
+
+    def _name(self, table: exp.Expr) -> str:
+        return next(name for name in self.tables if name.casefold() == table.name.casefold())
+
+    def _count(self, sql: str) -> int:
+        row = self.db.execute(sql).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def advance(self) -> None:
+        """The present becomes the frontier."""
+        for name in self.kinds:
+            self.db.execute(f"DELETE FROM {_id(name + '@old')}")
+            self.db.execute(f"DELETE FROM {_id(name + '@delta')}")
+            self.db.execute(f"INSERT INTO {_id(name + '@old')} SELECT * FROM {_id(name)}")
+        self.kinds.clear()
+
+    def settle(self) -> None:
+        """The same for rows that were there from the start."""
+        self.kinds = dict.fromkeys(self.tables, Change.MIXED)
+        self.advance()
+
+    def recompute(self, query: str, columns: Sequence[Column]) -> list[Row]:
+        """What the query as its author wrote it gives now."""
+        tree = sqlglot.parse_one(query, dialect="spark")
+        names = [f"c{number}" for number, _ in enumerate(columns)]
+        cast = ", ".join(f"CAST({name} AS {duck_type(c.type)})" for name, c in zip(names, columns, strict=True))
+        return self.rows(f"SELECT {cast} FROM ({_duck(tree)}) AS q({', '.join(names)})")
+
+    def evaluate(self, tree: Node) -> list[Row]:
+        """What a tree of the algebra gives now, in its own types."""
+        cast = ", ".join(f"CAST({_id(c.name)} AS {duck_type(c.type)})" for c in tree.columns)
+        return self.rows(f"SELECT {cast} FROM ({self.sql(tree)}) AS q")
+
+    def rows(self, sql: str) -> list[Row]:
+        return self.db.execute(sql).fetchall()
+
+    def sql(self, tree: Node) -> str:
+        return render(tree, _place, "duckdb")
+
+
+@dataclass
+class FakeStreamTable:
+    """One stream table on a lake: populated once, then refreshed by change sets."""
+
+    lake: FakeLake
+    plan: MaintenancePlan
+    sequence: int = 0
+    #: the ops of the last change set, counted
+    last_ops: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> Kept:
+        assert self.plan.kept is not None, "this query cannot be maintained"
+        return self.plan.kept
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.kept.columns
+
+    def populate(self) -> None:
+        db = self.lake.db
+        db.execute(f"CREATE OR REPLACE TABLE {_id(STORED)} ({_declared(self.columns)})")
+        self.sequence = 1
+        full = self.lake.sql(self.kept.full)
+        db.execute(f"INSERT INTO {_id(STORED)} ({_list(c.name for c in self.kept.full.columns)}) {full}")
+        if self.kept.by_row:
+            db.execute(f"UPDATE {_id(STORED)} SET {_id(SEQUENCE)} = 1, {_id(POSITION)} = rowid")
+        self.lake.settle()
+
+    def refresh(self, rules: tuple = STATEMENT_RULES) -> None:
+        """Carries the sources' changes into the stored table, as one change set."""
+        statements = bind(self.kept, self.lake.kinds, rules)
+        self.sequence += 1
+        self.last_ops = {}
+        if not statements.is_empty:
+            if statements.first is not None:
+                self._materialize(NET, statements.first.columns, statements.first)
+            columns = (Column(OP, "string"), *self.columns)
+            self._materialize(CHANGE_SET, columns, statements.change)
+            self._check_ops(statements.appends)
+            self._apply()
+        self.lake.advance()
+
+    def _materialize(self, name: str, columns: tuple[Column, ...], tree: Node) -> None:
+        assert [c.name for c in tree.columns] == [c.name for c in columns], "the change set has other columns"
+        self.lake.db.execute(f"CREATE OR REPLACE TEMP TABLE {_id(name)} ({_declared(columns)})")
+        self.lake.db.execute(f"INSERT INTO {_id(name)} {self.lake.sql(tree)}")
+
+    def _check_ops(self, appends: bool) -> None:
+        counted = self.lake.rows(f"SELECT {_id(OP)}, count(*) FROM {_id(CHANGE_SET)} GROUP BY ALL")
+        self.last_ops = {str(op): int(str(count)) for op, count in counted}
+        if "X" in self.last_ops:
+            example = self.lake.rows(f"SELECT * FROM {_id(CHANGE_SET)} WHERE {_id(OP)} = 'X'")[0]
+            raise NegativeMultiplicity("the change contradicts what is stored", detail=str(example))
+        if appends and set(self.last_ops) - {"I"}:
+            raise Contradiction(f"a change that only inserts has {self.last_ops}")
+
+    def _apply(self) -> None:
+        db = self.lake.db
+        if self.kept.by_row:
+            db.execute(
+                f"UPDATE {_id(CHANGE_SET)} SET {_id(SEQUENCE)} = {self.sequence}, {_id(POSITION)} = rowid"
+                f" WHERE {_id(OP)} = 'I'"
+            )
+        same = " AND ".join(f"s.{_id(n)} IS NOT DISTINCT FROM c.{_id(n)}" for n in self.kept.identity)
+        replaced = self.last_ops.get("U", 0) + self.last_ops.get("D", 0)
+        gone = self.lake._count(
+            f"DELETE FROM {_id(STORED)} AS s USING {_id(CHANGE_SET)} AS c WHERE c.{_id(OP)} IN ('U', 'D') AND {same}"
+        )
+        if gone != replaced:
+            raise Contradiction(f"{replaced} rows were to be replaced or deleted, {gone} were there")
+        names = _list(c.name for c in self.columns)
+        db.execute(
+            f"INSERT INTO {_id(STORED)} ({names}) SELECT {names} FROM {_id(CHANGE_SET)} WHERE {_id(OP)} IN ('I', 'U')"
+        )
+        self.check_identities()
+
+    def check_identities(self) -> None:
+        names = _list(self.kept.identity)
+        twice = self.lake.rows(f"SELECT {names} FROM {_id(STORED)} GROUP BY ALL HAVING count(*) > 1")
+        if twice:
+            raise Contradiction(f"two rows have the identity {twice[0]}")
+
+    def visible(self) -> list[Row]:
+        return self.lake.rows(f"SELECT {_list(c.name for c in self.plan.visible)} FROM {_id(STORED)}")
+
+    def stored(self) -> list[Row]:
+        """With hidden columns, but without ids that commits assign."""
+        return self.lake.rows(f"SELECT {_list(c.name for c in self.kept.full.columns)} FROM {_id(STORED)}")
+
+
+def duck_type(spark_type: str) -> str:
+    return exp.DataType.build(spark_type, dialect="spark").sql("duckdb")
+
+
+def _place(leaf: Leaf) -> exp.Expr:
+    names = {
+        Role.NEW: leaf.name,
+        Role.OLD: f"{leaf.name}@old",
+        Role.DELTA: f"{leaf.name}@delta",
+        Role.STORED: STORED,
+        Role.NET: NET,
+    }
+    return exp.Table(this=exp.to_identifier(names[leaf.role], quoted=True))
+
+
+def _id(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(map(_id, names))
+
+
+def _declared(columns: Sequence[Column]) -> str:
+    return ", ".join(f"{_id(c.name)} {duck_type(c.type)}" for c in columns)
+
+
+def _duck(tree: exp.Expr) -> str:
+    return tree.sql("duckdb")
+
+
+def _where(statement: exp.Expr) -> str:
+    where = statement.args.get("where")
+    return _duck(where) if where is not None else ""
