@@ -218,7 +218,7 @@ class DashboardApp(App[None]):
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
-    async def action_help_quit(self) -> None:
+    def action_help_quit(self) -> None:
         """ctrl+c: people mean it."""
         self.exit()
 

@@ -60,11 +60,11 @@ def attention(overview: Overview, now: datetime) -> Attention:
 def _of_workspace(overview: Overview) -> Sequence[Need]:
     needs: list[Need] = []
     if overview.spark.phase is SparkPhase.FAILED:
-        needs.append(
-            Need("", "✖", "failed", _first_line(overview.spark.detail) or "Spark did not start", "", "", "")
-        )
+        needs.append(Need("", "✖", "failed", _first_line(overview.spark.detail) or "Spark did not start", "", "", ""))
     if overview.tables and overview.scheduler.place is SchedulerPlace.NOBODY:
-        needs.append(Need("", "▲", "stale", "nobody refreshes: no scheduler runs", "`trickle run` or open without --read-only"))
+        needs.append(
+            Need("", "▲", "stale", "nobody refreshes: no scheduler runs", "`trickle run` or open without --read-only")
+        )
     return needs
 
 

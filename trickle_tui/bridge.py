@@ -40,9 +40,7 @@ class Bridge(Protocol):
     def close(self) -> None: ...
 
 
-def open_bridge(
-    workspace: Path, read_only: bool, overrides: Mapping[str, str], env: Mapping[str, str]
-) -> Bridge:
+def open_bridge(workspace: Path, read_only: bool, overrides: Mapping[str, str], env: Mapping[str, str]) -> Bridge:
     """The bridge to the engine of this workspace; raises what `Engine.open` raises."""
     from trickle_tui.engine_bridge import EngineBridge
 

@@ -51,7 +51,9 @@ def parse(text: str, words: Words) -> Command | Misread:
         case Argument.NONE:
             return Misread(f"{name} takes nothing more") if argument else Command(action, "")
         case Argument.STREAM_TABLE:
-            return Command(action, "") if not argument else _named(action, argument, words.stream_tables, "stream table")
+            return (
+                Command(action, "") if not argument else _named(action, argument, words.stream_tables, "stream table")
+            )
         case Argument.THEME:
             return Command(action, "") if not argument else _named(action, argument, words.themes, "theme")
         case Argument.TEXT:
@@ -91,6 +93,4 @@ def complete(text: str, words: Words, limit: int = 8) -> tuple[Candidate, ...]:
 
 def _command(action: Action) -> Candidate:
     takes = f" {action.argument.value}" if action.argument.value else ""
-    return Candidate(
-        f"{action.command} " if takes else action.command, f"{action.command}{takes}", action.help
-    )
+    return Candidate(f"{action.command} " if takes else action.command, f"{action.command}{takes}", action.help)

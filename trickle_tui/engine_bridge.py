@@ -46,9 +46,7 @@ _CLOSE_S = 1.0
 class EngineBridge:
     """Every call goes straight to the engine, in the thread that makes it."""
 
-    def __init__(
-        self, workspace: Path, read_only: bool, overrides: Mapping[str, str], env: Mapping[str, str]
-    ) -> None:
+    def __init__(self, workspace: Path, read_only: bool, overrides: Mapping[str, str], env: Mapping[str, str]) -> None:
         self._engine = Engine.open(workspace, read_only=read_only, overrides=overrides)
         self._read_only = read_only
         self._env = env
@@ -63,9 +61,7 @@ class EngineBridge:
     @property
     def settings(self) -> UiSettings:
         ui = self._engine.settings.ui
-        return UiSettings(
-            theme=ui.theme, ascii=ui.glyphs == "ascii", no_color=bool(self._env.get("NO_COLOR"))
-        )
+        return UiSettings(theme=ui.theme, ascii=ui.glyphs == "ascii", no_color=bool(self._env.get("NO_COLOR")))
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -107,9 +103,7 @@ class EngineBridge:
                 return Verified(engine.verify(name))
             case Drop(name, cascade):
                 dropped = engine.drop_stream_table(name, cascade=cascade)
-                return Done(
-                    f"dropped {', '.join(dropped.dropped)}", tuple(notice.text for notice in dropped.notices)
-                )
+                return Done(f"dropped {', '.join(dropped.dropped)}", tuple(notice.text for notice in dropped.notices))
             case Explain(name):
                 return Explained(engine.explain(name))
             case RunSql(text):

@@ -85,8 +85,7 @@ def _field(field: str, op: str, value: str) -> Test | str:
             if not any(mode.startswith(wanted) for mode in ("differential", "full", "immediate", "auto")):
                 return f"no mode {value!r}; there are auto, differential, full"
             return lambda table: (
-                table.effective_mode.lower().startswith(wanted)
-                or table.refresh_mode.value.lower().startswith(wanted)
+                table.effective_mode.lower().startswith(wanted) or table.refresh_mode.value.lower().startswith(wanted)
             )
         case "stale" | "last":
             return _amount(field, value)
@@ -104,10 +103,8 @@ def _amount(field: str, value: str) -> Test | str:
     compare = match["compare"] or ">="
 
     def test(table: StreamTableStatus) -> bool:
-        if field == "stale":
-            seen = table.staleness_s
-        else:
-            seen = table.last.duration_ms / 1000 if table.last else None
+        took_s = table.last.duration_ms / 1000 if table.last else None
+        seen = table.staleness_s if field == "stale" else took_s
         if seen is None:
             return False
         return {

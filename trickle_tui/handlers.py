@@ -144,9 +144,7 @@ class Handlers:
     def do_drop(self, argument: str) -> None:
         names = self._names(argument)
         overview = self._app.snapshot.overview
-        below = tuple(
-            dict.fromkeys(each for name in names for each in downstream(overview, name) if each not in names)
-        )
+        below = tuple(dict.fromkeys(each for name in names for each in downstream(overview, name) if each not in names))
 
         def answered(answer: str | None) -> None:
             if answer == "yes":
@@ -250,4 +248,3 @@ class Handlers:
             case Rows() as rows:
                 self._app.say(None)
                 self._app.push_screen(Reading(answers.rows(rows), 140))
-

@@ -132,8 +132,10 @@ def wrap(text: str, room: int, role: str = "text", indent: int = 0) -> tuple[Lin
 
 def measured(text: str, role: str = "text", unit_role: str = "dim") -> Line:
     """'0.21s' with its unit set back; a value of two units ('3m12s') is one word and stays whole."""
-    digits = len(text.rstrip("abcdefghijklmnopqrstuvwxyzGMk%B "))
-    number, unit = text[:digits], text[digits:]
+    end = len(text)
+    while end and (text[end - 1].isalpha() or text[end - 1] in "% "):
+        end -= 1
+    number, unit = text[:end], text[end:]
     if not number or any(letter.isalpha() for letter in number):
         return span(text, role)
     return line(Span(number, role), Span(unit, unit_role))

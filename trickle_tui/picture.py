@@ -72,7 +72,9 @@ def _fonts() -> dict[tuple[bool, bool], FreeTypeFont]:
     if folder is None:
         raise FontMissing("no DejaVu Sans Mono found; on Debian: apt install fonts-dejavu-core")
     return {
-        kind: ImageFont.truetype(str(folder / (name if (folder / name).exists() else _FILES[False, False])), _FONT_SIZE * 2)
+        kind: ImageFont.truetype(
+            str(folder / (name if (folder / name).exists() else _FILES[False, False])), _FONT_SIZE * 2
+        )
         for kind, name in _FILES.items()
     }
 
@@ -183,7 +185,9 @@ def _corner(draw: ImageDraw, sign: str, cx: float, cy: float, w: float, h: float
     # the centre of the circle lies inside the bend
     ox, oy = cx + right * r, cy + down * r
     start = {(1, 1): 180, (-1, 1): 270, (1, -1): 90, (-1, -1): 0}[right, down]
-    draw.arc((ox - r - half, oy - r - half, ox + r + half, oy + r + half), start, start + 90, fill=color, width=line + 1)
+    draw.arc(
+        (ox - r - half, oy - r - half, ox + r + half, oy + r + half), start, start + 90, fill=color, width=line + 1
+    )
 
 
 def _braille(draw: ImageDraw, bits: int, x: float, y: float, w: float, h: float, color: str) -> None:

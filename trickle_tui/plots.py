@@ -76,8 +76,7 @@ def braille(
     values: Sequence[float | None], room: int, height: int, top: float, unusual_over: float | None = None
 ) -> tuple[Line, ...]:
     """A line over time, two values a cell, the last at the right edge. `None` leaves a gap."""
-    shown = list(values)[-room * 2 :]
-    shown = [None] * (room * 2 - len(shown)) + shown
+    shown = _at_the_right(values, room * 2)
     dots = height * 4
     cells = [[0] * room for _ in range(height)]
     hot = [False] * room
@@ -110,8 +109,7 @@ def bars(
     values: Sequence[float | None], room: int, height: int, top: float, unusual_over: float | None = None
 ) -> tuple[Line, ...]:
     """Counts, one a cell, in eighths of a cell."""
-    shown = list(values)[-room:]
-    shown = [None] * (room - len(shown)) + shown
+    shown = _at_the_right(values, room)
     rows: list[list[Span]] = [[] for _ in range(height)]
     for value in shown:
         eighths = 0
@@ -122,6 +120,12 @@ def bars(
             inside = min(8, max(0, eighths - (height - 1 - row) * 8))
             rows[row].append(Span(_EIGHTHS[inside], role))
     return tuple(_joined(row) for row in rows)
+
+
+def _at_the_right(values: Sequence[float | None], room: int) -> list[float | None]:
+    """The last `room` values; where there are fewer, a gap before them."""
+    shown = list(values)[-room:]
+    return [*[None] * (room - len(shown)), *shown]
 
 
 def threshold(rows: Sequence[Line], value: float, top: float, role: str = "line2") -> tuple[Line, ...]:
@@ -138,17 +142,13 @@ def _behind(row: Line, role: str) -> Line:
 def framed(rows: Sequence[Line], labels: Sequence[str], times: Sequence[str], label_room: int) -> tuple[Line, ...]:
     """Axes around a plot: labels from top to bottom at the left, times below."""
     height = len(rows)
-    places = {
-        round(index * height / max(1, len(labels) - 1)): label for index, label in enumerate(labels)
-    }
+    places = {round(index * height / max(1, len(labels) - 1)): label for index, label in enumerate(labels)}
     drawn = [
         line(right(Span(places.get(index, ""), "dim"), label_room), Span("┤" if index in places else "│", "line2"), row)
         for index, row in enumerate(rows)
     ]
     room = width(rows[0]) if rows else 0
-    drawn.append(
-        line(right(Span(places.get(height, ""), "dim"), label_room), Span("└" + "─" * room, "line2"))
-    )
+    drawn.append(line(right(Span(places.get(height, ""), "dim"), label_room), Span("└" + "─" * room, "line2")))
     drawn.append(line(" " * (label_room + 1), _spaced(times, room)))
     return tuple(drawn)
 
@@ -176,9 +176,7 @@ def _joined(spans: Sequence[Span]) -> Line:
     return tuple(merged)
 
 
-def bucketed(
-    points: Sequence[tuple[float, float]], window_s: float, buckets: int
-) -> list[float | None]:
+def bucketed(points: Sequence[tuple[float, float]], window_s: float, buckets: int) -> list[float | None]:
     """Points of (seconds ago, value) in equal steps of time, the largest of each step; newest last."""
     steps: list[float | None] = [None] * buckets
     for ago_s, value in points:

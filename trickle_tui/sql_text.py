@@ -6,15 +6,17 @@ import re
 
 from trickle_tui.paint import EMPTY, Line, Span, cut, line, right, span, width
 
-_KEYWORDS = frozenset(
-    """all alter and anti any array as asc between bigint boolean by case cast changes create cross cube current
-    database date decimal delete desc describe distinct double drop else end escape except exists explain false
-    filter first float following for from full group grouping having if ilike in inner insert int integer intersect
-    interval into is join last lateral left like limit map matched merge minus natural not null nulls of offset on
-    or order outer over partition pause pivot preceding qualify range recursive refresh replace resume right rollup
-    row rows schedule select semi set sets show source sources stream string struct table tables then timestamp to
-    true unbounded union unnest update using values verify version view when where window with within""".split()
-)
+_WORDS = """
+    all alter and anti any array as asc between bigint boolean by case cast changes create cross cube current
+    database date decimal delete desc describe distinct double drop else end escape except exists explain
+    false filter first float following for from full group grouping having if ilike in inner insert int
+    integer intersect interval into is join last lateral left like limit map matched merge minus natural not
+    null nulls of offset on or order outer over partition pause pivot preceding qualify range recursive
+    refresh replace resume right rollup row rows schedule select semi set sets show source sources stream
+    string struct table tables then timestamp to true unbounded union unnest update using values verify
+    version view when where window with within
+"""
+_KEYWORDS = frozenset(_WORDS.split())
 _TOKEN = re.compile(
     r"""(?P<comment>--[^\n]*|/\*.*?\*/)
       | (?P<string>'(?:[^'\\]|\\.|'')*')

@@ -120,6 +120,4 @@ def _dots(code: int) -> str:
     """A braille cell as the nearest punctuation: high, low, both or none."""
     bits = code - _BRAILLE_FIRST
     high, low = bits & 0b00011011, bits & 0b11100100
-    return {(False, False): " ", (True, False): "'", (False, True): ".", (True, True): ":"}[
-        (bool(high), bool(low))
-    ]
+    return {(False, False): " ", (True, False): "'", (False, True): ".", (True, True): ":"}[(bool(high), bool(low))]

@@ -28,9 +28,7 @@ def _strips(app: App[object]) -> list[Strip]:
 
 def cells(app: App[object]) -> list[list[Cell]]:
     """The screen as rows of cells."""
-    return [
-        [cell for segment in strip for cell in _of_segment(segment.text, segment.style)] for strip in _strips(app)
-    ]
+    return [[cell for segment in strip for cell in _of_segment(segment.text, segment.style)] for strip in _strips(app)]
 
 
 def _of_segment(text: str, style: Style | None) -> list[Cell]:

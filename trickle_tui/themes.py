@@ -38,7 +38,6 @@ TOKENS = {
     "fresh": "fresh",
     "paused": "paused, frozen, unpopulated",
 }
-_ATTRIBUTES = frozenset({"bold", "italic", "underline", "reverse"})
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
@@ -153,8 +152,13 @@ class Palette:
         # faint would fall below readable contrast on the selected row
         if ground == "select" and color == "faint":
             color = "dim"
-        attributes = {word: True for word in words if word in _ATTRIBUTES}
-        if self.no_color:
-            # what is a filled block in colour is a reversed one without
-            return Style(**attributes, reverse=ground == "accent" or None)
-        return Style(color=self.theme.colors[color], bgcolor=self.theme.colors[ground], **attributes)
+        # what is a filled block in colour is a reversed one without
+        front, back = (None, None) if self.no_color else (self.theme.colors[color], self.theme.colors[ground])
+        return Style(
+            color=front,
+            bgcolor=back,
+            bold="bold" in words or None,
+            italic="italic" in words or None,
+            underline="underline" in words or None,
+            reverse=(self.no_color and ground == "accent") or None,
+        )

@@ -29,9 +29,7 @@ _SAMPLES = 600
 class Updates:
     """Posts a snapshot each second, and soon after anything happened."""
 
-    def __init__(
-        self, bridge: Bridge, post: Callable[[Message], object], theme_folders: Sequence[Path] = ()
-    ) -> None:
+    def __init__(self, bridge: Bridge, post: Callable[[Message], object], theme_folders: Sequence[Path] = ()) -> None:
         self._bridge = bridge
         self._post = post
         self._theme_folders = tuple(theme_folders)
@@ -61,9 +59,7 @@ class Updates:
 
     def submit(self, request: Request) -> None:
         """Have a request done in a thread of its own; its result comes back as `RequestFinished`."""
-        threading.Thread(
-            target=self.perform, args=(request,), name=f"dashboard {request}", daemon=True
-        ).start()
+        threading.Thread(target=self.perform, args=(request,), name=f"dashboard {request}", daemon=True).start()
 
     def snapshot(self) -> Snapshot:
         """Build a picture now, in the caller's thread."""

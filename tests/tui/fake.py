@@ -162,7 +162,7 @@ GROUP BY o.customer_id"""
 
 
 def _history(made: Made, many: int = 60) -> tuple[RefreshRecord, ...]:
-    chance = random.Random(made.name)  # noqa: S311
+    chance = random.Random(made.name)
     base = 1742 - many
     records: list[RefreshRecord] = []
     for index in range(many):
@@ -186,7 +186,9 @@ def _history(made: Made, many: int = 60) -> tuple[RefreshRecord, ...]:
                 finished_at=_ago(ago),
                 outcome=outcome,
                 requested_mode=made.mode,
-                reason=Reason(ReasonCode.NO_DATA, "nothing changed upstream") if quiet else _reason(made) or _DIFFERENTIAL,
+                reason=Reason(ReasonCode.NO_DATA, "nothing changed upstream")
+                if quiet
+                else _reason(made) or _DIFFERENTIAL,
                 strategy="merge of a small delta",
                 initiated_by=Initiator.SCHEDULER,
                 sequence=index,
@@ -236,7 +238,9 @@ def status(made: Made) -> StreamTableStatus:
     )
 
 
-def _event(number: int, ago: float, subject: str, text: str, kind: EventKind, severity: Severity = Severity.OK) -> Event:
+def _event(
+    number: int, ago: float, subject: str, text: str, kind: EventKind, severity: Severity = Severity.OK
+) -> Event:
     return Event(_ago(ago), kind, severity, subject, text, number=number)
 
 
@@ -294,15 +298,28 @@ def explanation(name: str) -> Explanation:
     orders = PlanNode("4", "Δ orders", "@412", "feed", "")
     customers = PlanNode("6", "Δ customers", "@97", "feed", "")
     join = PlanNode("2", "Join inner", "customer_id = customers.id", "Δ × old, new × Δ", "", (orders, customers))
+    root = PlanNode("1", "Aggregate", "customer_id → sum(amount), count(*)", "algebraic: stored sums + Δ", "", (join,))
     return Explanation(
-        name=name, query=QUERY, mode="differential", reason=_DIFFERENTIAL, identity="by key",
-        root=PlanNode("1", "Aggregate", "customer_id → sum(amount), count(*)", "algebraic: stored sums + Δ", "", (join,)),
-        stages=(Stage("parse", QUERY, True, 1.2), Stage("lower", "…", True, 0.8)), delta_sql=DELTA_SQL,
-        columns=COLUMNS, hidden_columns=(Column("__trickle_count", "bigint", False),), planning_ms=4.1, analysis_ms=120.0,
-    )  # fmt: skip
+        name=name,
+        query=QUERY,
+        mode="differential",
+        reason=_DIFFERENTIAL,
+        identity="by key",
+        root=root,
+        stages=(Stage("parse", QUERY, True, 1.2), Stage("lower", "…", True, 0.8)),
+        delta_sql=DELTA_SQL,
+        columns=COLUMNS,
+        hidden_columns=(Column("__trickle_count", "bigint", False),),
+        planning_ms=4.1,
+        analysis_ms=120.0,
+    )
 
 
-COLUMNS = (Column("customer_id", "bigint", False), Column("revenue", "decimal(22,2)"), Column("orders", "bigint", False))
+COLUMNS = (
+    Column("customer_id", "bigint", False),
+    Column("revenue", "decimal(22,2)"),
+    Column("orders", "bigint", False),
+)
 
 
 def definition(made: Made) -> StreamTable:
@@ -347,7 +364,9 @@ class FakeBridge:
         if made is None:
             return Snapshot(self.overview)
         cycle = made.every_s * 1.1
-        samples = tuple(Sample(_ago(ago), (made.stale_s or 0) + (cycle - ago) % cycle * 0.9) for ago in range(120, 0, -1))
+        samples = tuple(
+            Sample(_ago(ago), (made.stale_s or 0) + (cycle - ago) % cycle * 0.9) for ago in range(120, 0, -1)
+        )
         return Snapshot(self.overview, Focus(made.name, definition(made), _history(made), samples))
 
     def perform(self, request: Request) -> Answer:

@@ -7,17 +7,18 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Container, Horizontal, Vertical
+from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from engine.records import StreamTableStatus
 from trickle_tui import actions, filtering
 from trickle_tui.attention import attention
 from trickle_tui.paint import EMPTY, Line, Span, line, span
-from trickle_tui.screens.page import Page, bindings_of, panel
+from trickle_tui.screens.page import Page, bindings_of
 from trickle_tui.views import events, side, tables
 from trickle_tui.widgets.canvas import Canvas
 from trickle_tui.widgets.grid import Grid
+from trickle_tui.widgets.panel import Panel
 from trickle_tui.widgets.popups import Place
 
 #: from this width on there is a side panel
@@ -25,6 +26,7 @@ _SIDE_FROM = 140
 #: a panel's border and the head of the list
 _LIST_FRAME = 3
 _PANEL_FRAME = 2
+_EMPTY_ROWS = 8
 _LEAST_LIST = 6
 _LEAST_EVENTS = 5
 
@@ -46,7 +48,8 @@ def heights(body: int, rows: int, needs: int, events_wanted: bool | None) -> Hei
             return Heights(body - 1, 0, 0, 1)
         shown = max(_LEAST_EVENTS, body // 2)
         return Heights(body - shown, 0, shown, 0)
-    wanted_list = max(rows, 1) + _LIST_FRAME
+    # without rows the list says what to do, which takes more than one
+    wanted_list = (rows or _EMPTY_ROWS) + _LIST_FRAME
     wanted_attention = min(needs, 7) + _PANEL_FRAME
     least_events = 0 if events_wanted is False else min(8, max(4, body // 4 - 4))
     attention_rows = min(wanted_attention, max(3, body // 4))
@@ -74,11 +77,11 @@ class OverviewPage(Page):
     def middle(self) -> ComposeResult:
         with Horizontal(id="body"):
             with Vertical(id="main"):
-                yield panel(Grid(id="table-grid"), Canvas(id="empty"), id="list", title="stream tables")
-                yield panel(Canvas(id="attention-text"), id="attention")
-                yield panel(Canvas(id="events-text"), id="events", title="events")
+                yield Panel(Grid(id="table-grid"), Canvas(id="empty"), id="list", title="stream tables")
+                yield Panel(Canvas(id="attention-text"), id="attention")
+                yield Panel(Canvas(id="events-text"), id="events", title="events")
                 yield Canvas(id="event-line")
-            yield panel(Canvas(id="side-text"), id="side")
+            yield Panel(Canvas(id="side-text"), id="side")
 
     @property
     def grid(self) -> Grid:
@@ -134,20 +137,16 @@ class OverviewPage(Page):
         needed = attention(overview, self.dashboard.now())
         rows = len(needed.needs) + (2 if needed.hints and needed.needs else 1 if needed.hints else 0)
         shape = heights(self.size.height - 3 - said, len(overview.tables), max(1, rows), self.events_wanted)
-        for name, height in (
-            ("list", shape.table_list),
-            ("attention", shape.attention),
-            ("events", shape.events),
-            ("event-line", shape.event_line),
-        ):
-            widget = self.query_one(f"#{name}")
-            widget.display = height > 0
-            if height > 0 and (widget.styles.height is None or widget.styles.height.value != height):
-                widget.styles.height = height
-        side_box, side_width = self.query_one("#side"), self._side_width()
+        for name, height in (("list", shape.table_list), ("attention", shape.attention), ("events", shape.events)):
+            box = self.query_one(f"#{name}", Panel)
+            box.display = height > 0
+            if height:
+                box.set_height(height)
+        self.query_one("#event-line").display = shape.event_line > 0
+        side_box, side_width = self.query_one("#side", Panel), self._side_width()
         side_box.display = side_width > 0
-        if side_width and (side_box.styles.width is None or side_box.styles.width.value != side_width):
-            side_box.styles.width = side_width
+        if side_width:
+            side_box.set_width(side_width)
 
     def _side_width(self) -> int:
         """A quarter of what is beyond the width from which there is a side panel, up to a readable line."""
@@ -171,7 +170,7 @@ class OverviewPage(Page):
         def paint(key: str, selected: bool) -> Line:
             return tables.row(shape, self._shown[key], moment, selected, key in self.marks)
 
-        box = self.query_one("#list", Container)
+        box = self.query_one("#list", Panel)
         has_rows = bool(arranged)
         self.grid.display = has_rows
         empty = self.canvas("empty")
@@ -179,10 +178,8 @@ class OverviewPage(Page):
         self.grid.show(tables.head(shape), tuple(self._shown), paint)
         if not has_rows:
             empty.show(self._nothing())
-        box.border_title = f"stream tables · {self.filter.text}" if self.filter.text else "stream tables"
-        box.border_subtitle = filtering.title(
-            len(arranged), len(overview.tables), self.order, self.reversed, len(self.marks)
-        )
+        count = filtering.title(len(arranged), len(overview.tables), self.order, self.reversed, len(self.marks))
+        box.entitle(f"stream tables · {self.filter.text}" if self.filter.text else "stream tables", count)
 
     def _nothing(self) -> tuple[Line, ...]:
         """What to do where there is nothing to see."""
@@ -207,9 +204,9 @@ class OverviewPage(Page):
 
     def _draw_attention(self) -> None:
         needed = attention(self.dashboard.snapshot.overview, self.dashboard.now())
-        box = self.query_one("#attention", Container)
+        box = self.query_one("#attention", Panel)
         count = len(needed.needs)
-        box.border_title = f"needs attention · {count}" if count else "needs attention"
+        box.entitle(f"needs attention · {count}" if count else "needs attention")
         room = self._list_room_below()
         height = max(1, _rows_inside(box))
 
@@ -223,19 +220,19 @@ class OverviewPage(Page):
 
     def _draw_events(self) -> None:
         overview = self.dashboard.snapshot.overview
-        box = self.query_one("#events", Container)
-        box.border_subtitle = "E hide"
+        box = self.query_one("#events", Panel)
+        box.entitle(subtitle="E hide")
         room = self._list_room_below()
         lines = events.event_lines(overview.events, room, max(1, _rows_inside(box)))
         self.canvas("events-text").show(lines or (span("nothing happened yet", "dim"),))
         self.canvas("event-line").show([events.last_event(overview.events, self.size.width - 2)])
 
     def _draw_side(self) -> None:
-        box = self.query_one("#side", Container)
+        box = self.query_one("#side", Panel)
         table = self.selected()
         if table is None or not box.display:
             return
-        box.border_title = table.name
+        box.entitle(table.name)
         focus = self.dashboard.snapshot.focus_on(table.name)
         height = self.size.height - 5 - (1 if self.dashboard.said is not None else 0)
         self.canvas("side-text").show(side.panel(table, focus, self._moment(), self._side_width() - 4, height))
@@ -291,6 +288,6 @@ class OverviewPage(Page):
         self.draw_all()
 
 
-def _rows_inside(box: Container) -> int:
+def _rows_inside(box: Panel) -> int:
     height = box.styles.height
     return int(height.value) - _PANEL_FRAME if height is not None else 0

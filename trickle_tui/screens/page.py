@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -161,10 +160,3 @@ class Page(Screen[None]):
     def _view_clicked(self, x: int, y: int) -> None:
         if header.view_at(x, self.view, self.size.width) == "1":
             self.dashboard.home()
-
-
-def panel(*children: Widget, id: str, title: str = "") -> Container:
-    """A round border with a title; the focused one is lifted."""
-    box = Container(*children, id=id, classes="panel")
-    box.border_title = title
-    return box

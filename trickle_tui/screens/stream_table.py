@@ -6,18 +6,19 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Container, Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widget import Widget
 
 from engine.records import Explanation, RefreshRecord, StreamTableStatus
 from trickle_tui import actions, format, sql_text, state
 from trickle_tui.paint import Line, Span, line, span, spread
-from trickle_tui.screens.page import Page, bindings_of, panel
+from trickle_tui.screens.page import Page, bindings_of
 from trickle_tui.snapshot import Explain, Focus
 from trickle_tui.views import header, history, modes, plan, summary
 from trickle_tui.views.tables import Moment
 from trickle_tui.widgets.canvas import Canvas
 from trickle_tui.widgets.grid import Grid
+from trickle_tui.widgets.panel import Panel
 
 TABS = ("Summary", "Query", "Plan", "History")
 _FOCUS = {"Summary": "#summary-scroll", "Query": "#query-scroll", "Plan": "#plan-scroll", "History": "#history-grid"}
@@ -40,17 +41,17 @@ class StreamTablePage(Page):
     def middle(self) -> ComposeResult:
         yield Canvas(id="tabs", on_line=self._tab_clicked)
         with Horizontal(id="tab-Summary", classes="tab"):
-            yield panel(_scroll("summary"), id="summary", title="summary")
-            yield panel(Canvas(id="plots-text"), id="plots", title="over time")
+            yield Panel(_scroll("summary"), id="summary", title="summary")
+            yield Panel(Canvas(id="plots-text"), id="plots", title="over time")
         with Horizontal(id="tab-Query", classes="tab"):
-            yield panel(_scroll("query"), id="query", title="query")
-            yield panel(_scroll("columns"), id="columns", title="columns")
+            yield Panel(_scroll("query"), id="query", title="query")
+            yield Panel(_scroll("columns"), id="columns", title="columns")
         with Vertical(id="tab-Plan", classes="tab"):
-            yield panel(Canvas(id="refresh-text"), id="refresh", title="refresh")
-            yield panel(_scroll("plan"), id="plan", title="plan")
-            yield panel(_scroll("delta"), id="delta", title="delta SQL")
+            yield Panel(Canvas(id="refresh-text"), id="refresh", title="refresh")
+            yield Panel(_scroll("plan"), id="plan", title="plan")
+            yield Panel(_scroll("delta"), id="delta", title="delta SQL")
         with Horizontal(id="tab-History", classes="tab"):
-            yield panel(Grid(id="history-grid"), id="history", title="history")
+            yield Panel(Grid(id="history-grid"), id="history", title="history")
 
     # What the page is about
 
@@ -134,10 +135,10 @@ class StreamTablePage(Page):
     def _draw_summary(self, table: StreamTableStatus, moment: Moment) -> None:
         wide = self.size.width >= 100
         beside = max(50, self.size.width // 2 - 10) if wide else 0
-        plots = self.query_one("#plots")
+        plots = self.query_one("#plots", Panel)
         plots.display = wide
-        if wide and (plots.styles.width is None or plots.styles.width.value != beside):
-            plots.styles.width = beside
+        if wide:
+            plots.set_width(beside)
         room = self.size.width - beside - 5
         focus = self.focus_data()
         self.canvas("summary-text").show(summary.is_lines(table, focus, self.dashboard.snapshot, moment, room))
@@ -154,39 +155,36 @@ class StreamTablePage(Page):
             return
         room = self.size.width - (_SIDE if wide else 0) - 5
         self.canvas("query-text").show(sql_text.numbered(focus.table.query, room))
-        self.canvas("columns-text").show(
-            summary.column_lines(focus.table.columns, self.explanation(), _SIDE - 5)
-        )
-        self.query_one("#query", Container).border_subtitle = "y copy"
+        self.canvas("columns-text").show(summary.column_lines(focus.table.columns, self.explanation(), _SIDE - 5))
+        self.query_one("#query", Panel).entitle(subtitle="y copy")
 
     def _draw_plan(self, moment: Moment) -> None:
         room = self.size.width - 5
         records, record = self._records(), self._record()
         explanation = self.explanation()
-        refresh, box, delta = (self.query_one(f"#{name}", Container) for name in ("refresh", "plan", "delta"))
+        refresh, box, delta = (self.query_one(f"#{name}", Panel) for name in ("refresh", "plan", "delta"))
         refresh.display = record is not None
         used = 0
         if record is None:
-            box.border_subtitle = "no refresh yet"
+            box.entitle(subtitle="no refresh yet")
         else:
             lines = plan.refresh_lines(records, records.index(record), moment.now, room + 1)
             used = len(lines) + 2
-            _set_height(refresh, used)
+            refresh.set_height(used)
             self.canvas("refresh-text").show(lines)
-            refresh.border_subtitle = self._newer(records, record)
-            box.border_subtitle = f"numbers of #{record.number}"
+            refresh.entitle(subtitle=self._newer(records, record))
+            box.entitle(subtitle=f"numbers of #{record.number}")
         plan_lines = self._plan_lines(record, explanation, room)
         sql = (record.sql if record else "") or (explanation.delta_sql if explanation else "")
         sql_lines = sql_text.numbered(sql, room) if sql else ()
         plan_rows, sql_rows = plan.shares(self._body_height() - used, len(plan_lines), len(sql_lines))
-        _set_height(box, plan_rows)
+        box.set_height(plan_rows)
         self.canvas("plan-text").show(plan_lines)
         delta.display = sql_rows > 0
         if sql_rows:
-            _set_height(delta, sql_rows)
+            delta.set_height(sql_rows)
             self.canvas("delta-text").show(sql_lines)
-        delta.border_title = "delta SQL" if record and record.sql else "delta SQL, as planned"
-        delta.border_subtitle = "y copy"
+        delta.entitle("delta SQL" if record and record.sql else "delta SQL, as planned", "y copy")
 
     def _body_height(self) -> int:
         """Below header, views and tabs; above message and keys."""
@@ -217,7 +215,7 @@ class StreamTablePage(Page):
             tuple(records),
             lambda key, selected: history.row(records[key], moment.now, room, selected),
         )
-        self.query_one("#history", Container).border_subtitle = history.title(self._records())
+        self.query_one("#history", Panel).entitle(subtitle=history.title(self._records()))
 
     # Tabs
 
@@ -272,8 +270,3 @@ class StreamTablePage(Page):
 
 def _scroll(name: str) -> VerticalScroll:
     return VerticalScroll(Canvas(id=f"{name}-text", classes="long"), id=f"{name}-scroll")
-
-
-def _set_height(box: Container, rows: int) -> None:
-    if box.styles.height is None or box.styles.height.value != rows:
-        box.styles.height = rows

@@ -58,7 +58,10 @@ def difference(result: VerifyResult) -> tuple[Line, ...]:
 def about_refresh_full(overview: Overview, names: Sequence[str]) -> tuple[Line, ...]:
     """What a full refresh will cost."""
     title = names[0] if len(names) == 1 else f"{len(names)} stream tables"
-    text = "All rows are computed again. Readers see the present rows until it is done; the tables below get only the difference."
+    text = (
+        "All rows are computed again. Readers see the present rows until it is done; "
+        "the tables below get only the difference."
+    )
     tables = [table for table in overview.tables if table.name in names]
     full = [
         table.last.duration_ms
@@ -72,14 +75,19 @@ def about_refresh_full(overview: Overview, names: Sequence[str]) -> tuple[Line, 
 def about_drop(names: Sequence[str], below: Sequence[str]) -> tuple[Line, ...]:
     """What will be gone."""
     title = names[0] if len(names) == 1 else f"{len(names)} stream tables"
-    text = "Its definition and its rows go. Its sources stay." if len(names) == 1 else "Definitions and rows go. Sources stay."
+    text = (
+        "Its definition and its rows go. Its sources stay."
+        if len(names) == 1
+        else "Definitions and rows go. Sources stay."
+    )
     return _asked(f"drop {title}", text, _readers(below), names)
 
 
 def _readers(below: Sequence[str]) -> str:
     if not below:
         return "Nothing reads it."
-    return f"{format.plural(len(below), 'stream table')} below {'goes' if len(below) == 1 else 'go'} too: {', '.join(below)}."
+    go = "goes" if len(below) == 1 else "go"
+    return f"{format.plural(len(below), 'stream table')} below {go} too: {', '.join(below)}."
 
 
 def _asked(title: str, text: str, more: str, names: Sequence[str]) -> tuple[Line, ...]:

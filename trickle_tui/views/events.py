@@ -53,9 +53,7 @@ def last_event(events: Sequence[Event], room: int) -> Line:
     return spread(cut(_event(event, room, len(event.subject)), room - width(key) - 1), key, room)
 
 
-def attention_lines(
-    attention: Attention, room: int, height: int, key_of: Callable[[str], str]
-) -> tuple[Line, ...]:
+def attention_lines(attention: Attention, room: int, height: int, key_of: Callable[[str], str]) -> tuple[Line, ...]:
     """Needs first, then how many hints there are; where room ends it says how many are left out."""
     needs = attention.needs
     if not needs and not attention.hints:
@@ -66,9 +64,7 @@ def attention_lines(
     space = height if len(needs) <= height else height - 1
     for need in needs[:space]:
         key = key_of(need.action) if need.action else ""
-        remedy = (
-            line(Span(key, "accent bold"), Span(f" {need.action_label}", "dim")) if key else EMPTY
-        )
+        remedy = line(Span(key, "accent bold"), Span(f" {need.action_label}", "dim")) if key else EMPTY
         start = line(
             Span(need.glyph, need.token),
             " ",

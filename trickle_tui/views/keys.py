@@ -10,7 +10,6 @@ from trickle_tui.actions import ACTIONS, Action, Context, for_context, for_foote
 from trickle_tui.paint import EMPTY, Line, Span, columns, left, line, span, spread, width
 
 
-
 def footer(context: Context, room: int) -> Line:
     """The keys of what is in front; those at the end leave first."""
     help_key = line(Span("?", "accent bold" if room < 100 else "dim"), Span(" help" if room >= 100 else "", "dim"))
@@ -67,7 +66,9 @@ def _signs() -> Sequence[Line]:
     return [
         columns(
             (
-                left(line(Span(state.glyph(each), state.token(each)), " ", Span(each.value, state.word_role(each))), 13),
+                left(
+                    line(Span(state.glyph(each), state.token(each)), " ", Span(each.value, state.word_role(each))), 13
+                ),
                 span(state.MEANING[each], "dim"),
             )
         )

@@ -100,7 +100,7 @@ def _phases(record: RefreshRecord, room: int) -> tuple[Line, Line] | None:
     slowest = max(ms for _, ms in phases)
     bar: list[Line] = []
     free = room - len(phases) + 1
-    for name, ms in phases:
+    for _, ms in phases:
         role = "stale" if ms == slowest and ms / total > _SLOW and len(phases) > 1 else "data"
         bar.append(span("━" * max(1, int(free * ms / total)), role))
     words: list[Line] = []
@@ -139,7 +139,13 @@ def operator_lines(record: RefreshRecord, room: int) -> tuple[Line, ...]:
             *_number_heads(room, share),
         ]
     )
-    return (head, *(_operator(each, lead, name_room, rule_room, total, room, share) for lead, each in zip(tree, operators, strict=True)))
+    return (
+        head,
+        *(
+            _operator(each, lead, name_room, rule_room, total, room, share)
+            for lead, each in zip(tree, operators, strict=True)
+        ),
+    )
 
 
 def _number_heads(room: int, share: bool) -> list[Line]:
@@ -178,7 +184,11 @@ def _operator(
         cells.append(
             left("", _SHARE - 1)
             if part is None
-            else line("  ", plots.meter(part, 8, "stale" if slow else "data"), right(span(format.percent(part), "stale" if slow else "dim"), 5))
+            else line(
+                "  ",
+                plots.meter(part, 8, "stale" if slow else "data"),
+                right(span(format.percent(part), "stale" if slow else "dim"), 5),
+            )
         )
     painted = columns(cells)
     return tuple(Span(text, f"{role} on hot") for text, role in painted) if slow else painted
@@ -220,13 +230,16 @@ def explanation_lines(explanation: Explanation, room: int) -> tuple[Line, ...]:
 
     walk(explanation.root, 0)
     leads = tree_leads([depth for depth, _ in nodes])
-    name_room = min(int(room * 0.6), max(len(lead) + len(f"{node.label} {node.detail}") for lead, (_, node) in zip(leads, nodes, strict=True)) + 2)
+    name_room = min(
+        int(room * 0.6),
+        max(len(lead) + len(f"{node.label} {node.detail}") for lead, (_, node) in zip(leads, nodes, strict=True)) + 2,
+    )
     lines = [columns([left(span("OPERATOR", "dim"), name_room), span("RULE", "dim")])]
     for lead, (_, node) in zip(leads, nodes, strict=True):
         name = line(Span(lead, "line2"), Span(node.label, "text bold"), Span(f" {node.detail}", "dim"))
         why = span(f"  {node.why}", "stale") if node.why else EMPTY
         lines.append(cut(columns([left(name, name_room), line(Span(node.rule, "text"), why)]), room))
-    lines += [EMPTY, identity_line(explanation)]
+    lines += [EMPTY, cut(identity_line(explanation), room)]
     return tuple(lines)
 
 

@@ -66,8 +66,7 @@ def fact_lines(table: StreamTableStatus, moment: Moment, room: int) -> tuple[Lin
     facts: list[tuple[str, tuple[Line, ...]]] = [("next", (next_line(table, moment),)), ("last", (last_line(table),))]
     frontier = table.frontier or {}
     reads = tuple(
-        line(name, Span(f"@{frontier[name].version}" if name in frontier else "", "faint"))
-        for name in table.sources
+        line(name, Span(f"@{frontier[name].version}" if name in frontier else "", "faint")) for name in table.sources
     )
     facts.append(("reads", reads or (span("nothing", "dim"),)))
     facts.append(("feeds", _names(table.dependents, room - 9)))
@@ -128,9 +127,7 @@ def times(window: float) -> tuple[str, ...]:
 def duration_plot(history: Sequence[RefreshRecord], now: datetime, room: int, rows: int) -> tuple[Line, ...]:
     """How long refreshes took."""
     points = [
-        ((now - record.finished_at).total_seconds(), record.duration_ms)
-        for record in history
-        if modes.did_work(record)
+        ((now - record.finished_at).total_seconds(), record.duration_ms) for record in history if modes.did_work(record)
     ]
     plot_room = room - _LABELS - 1
     window = window_s([ago for ago, _ in points])
@@ -167,17 +164,13 @@ def rows_plot(history: Sequence[RefreshRecord], now: datetime, room: int, rows: 
         return _nothing(title, "none yet", room, rows)
     axis = plots.Axis.over(inside, least=4)
     middle = median(inside)
-    drawn = plots.bars(
-        plots.bucketed(points, window, plot_room), plot_room, rows, axis.top, plots.UNUSUAL * middle
-    )
+    drawn = plots.bars(plots.bucketed(points, window, plot_room), plot_room, rows, axis.top, plots.UNUSUAL * middle)
     labels = (format.short_count(axis.top), format.short_count(axis.top / 2), "0")
     numbers = span(f"median {format.count(round(middle))}", "dim")
     return (spread(title, numbers, room), *plots.framed(drawn, labels, times(window), _LABELS))
 
 
-def staleness_plot(
-    samples: Sequence[Sample], limit_s: float, now: datetime, room: int, rows: int
-) -> tuple[Line, ...]:
+def staleness_plot(samples: Sequence[Sample], limit_s: float, now: datetime, room: int, rows: int) -> tuple[Line, ...]:
     """How old it was while this dashboard watched, against what its schedule allows."""
     points = [((now - sample.at).total_seconds(), sample.staleness_s) for sample in samples]
     plot_room = room - _LABELS - 1

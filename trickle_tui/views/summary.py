@@ -18,7 +18,9 @@ def _fact(label: str, *values: Line) -> tuple[Line, ...]:
     )
 
 
-def is_lines(table: StreamTableStatus, focus: Focus | None, snapshot: Snapshot, moment: Moment, room: int) -> tuple[Line, ...]:
+def is_lines(
+    table: StreamTableStatus, focus: Focus | None, snapshot: Snapshot, moment: Moment, room: int
+) -> tuple[Line, ...]:
     """What it is and how it is."""
     definition = focus.table if focus else None
     lines: list[Line] = [*_state(table, moment, room), EMPTY, *_mode(table, room - _LABEL)]
@@ -126,7 +128,9 @@ def _column(column: Column, room: int, role: str) -> Line:
     return cut(line(left(span(column.name, role), max(name, 18)), "  ", Span(kind, "dim")), room)
 
 
-def plots_panel(table: StreamTableStatus, focus: Focus | None, moment: Moment, room: int, height: int) -> tuple[Line, ...]:
+def plots_panel(
+    table: StreamTableStatus, focus: Focus | None, moment: Moment, room: int, height: int
+) -> tuple[Line, ...]:
     """The same three plots as at the side of the overview, larger."""
     history = focus.history if focus else ()
     samples = focus.staleness if focus else ()

@@ -22,9 +22,7 @@ def to_strip(app: DashboardApp, painted: Line, room: int, ground: str = "bg") ->
     """Styles come from the theme in use; in ASCII mode every sign is replaced by one of the same width."""
     style = app.palette.style
     plain = app.ascii_only
-    segments = [
-        Segment(state.to_ascii(text) if plain else text, style(role, ground)) for text, role in painted
-    ]
+    segments = [Segment(state.to_ascii(text) if plain else text, style(role, ground)) for text, role in painted]
     return Strip(segments).adjust_cell_length(room, style("text", ground))
 
 
