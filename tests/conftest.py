@@ -26,12 +26,12 @@ def spark_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkHost]:
     host.stop()
 
 
-@pytest.fixture()
+@pytest.fixture
 def spark(spark_host: SparkHost) -> SparkSession:
     return spark_host.session()
 
 
-@pytest.fixture()
+@pytest.fixture
 def delta_path(tmp_path: Path) -> str:
     """Where a test may make its table; the name holds what a user's folder may hold."""
     return str(tmp_path / "it's a table")

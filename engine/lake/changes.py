@@ -48,6 +48,8 @@ class CommitChange:
     bytes: int
     has_change_files: bool
     deletion_vectors: bool
+    #: the files that the Change Data Feed of this commit is made of, as the log names them
+    files: tuple[str, ...]
 
     @property
     def delta_rs_is_right(self) -> bool:
@@ -183,20 +185,49 @@ def _read(
     summary: ChangeSummary,
     max_driver_rows: int,
 ) -> tuple[str, int | None, Any]:
-    if summary.kind is not ChangeKind.DATALESS:
-        if _small_and_right(path, upto_version, summary, max_driver_rows):
-            rows = _from_delta_rs(path, columns, after_version, upto_version, max_driver_rows)
-            if rows is not None:
-                schema = _view_schema(path, upto_version, columns)
-                return "delta-rs", rows.num_rows, local_relation(session, rows, schema)
-        return "spark", None, _from_spark(session, path, columns, after_version, upto_version)
-    return "none", 0, session.createDataFrame([], _view_schema(path, upto_version, columns))
+    schema = _view_schema(path, upto_version, columns)
+    if summary.kind is ChangeKind.DATALESS:
+        return "none", 0, session.createDataFrame([], schema)
+    small = summary.rows_estimate <= max_driver_rows
+    if small and _delta_rs_is_right(path, upto_version, summary, columns):
+        rows = _from_delta_rs(path, columns, after_version, upto_version, max_driver_rows)
+        if rows is not None:
+            return "delta-rs", rows.num_rows, local_relation(session, rows, schema)
+    feed = _from_spark(session, path, columns, after_version, upto_version)
+    if small:
+        # read once for all the places of the query that need it, and of a known size
+        rows = feed.toArrow()
+        return "spark", rows.num_rows, local_relation(session, rows, schema)
+    return "spark", None, feed
 
 
-def _small_and_right(path: str, upto_version: int, summary: ChangeSummary, max_driver_rows: int) -> bool:
-    if summary.rows_estimate > max_driver_rows or not summary.delta_rs_is_right:
+def _delta_rs_is_right(path: str, upto_version: int, summary: ChangeSummary, columns: Sequence[str]) -> bool:
+    if not summary.delta_rs_is_right:
         return False
-    return capabilities.of(log.definition(path, upto_version)).can_driver_read
+    definition = log.definition(path, upto_version)
+    if not capabilities.of(definition).can_driver_read:
+        return False
+    wanted = {name.lower() for name in columns}
+    types = json.dumps([item["type"] for item in definition.schema["fields"] if item["name"].lower() in wanted])
+    return '"timestamp"' not in types or not _may_have_old_timestamps(path, summary)
+
+
+def _may_have_old_timestamps(path: str, summary: ChangeSummary) -> bool:
+    """Spark's own old form of timestamps: delta-rs reads the years before 1677 and after 2262 as others."""
+    import pyarrow.parquet as pq
+
+    folder = log.local_path(path)
+    files = [file for commit in summary.commits for file in commit.files]
+    if folder is None or len(files) > _COUNTED_FILES:
+        return True
+    try:
+        for file in files:
+            schema = pq.read_metadata(folder / unquote(file)).schema
+            if any(schema.column(index).physical_type == "INT96" for index in range(len(schema))):
+                return True
+    except OSError:
+        return True
+    return False
 
 
 def _from_delta_rs(
@@ -274,6 +305,7 @@ def _classified(path: str, version: int, found: list[dict[str, Any]]) -> CommitC
         sum(int(file.get("size") or 0) for file in files),
         bool(change_files),
         vectors,
+        tuple(str(file["path"]) for file in files),
     )
 
 

@@ -70,9 +70,7 @@ def change_set(*changes: tuple[str, dict[str, Any]]) -> pa.Table:
 
 def stamp(sequence: int, refresh_id: str = "") -> Stamp:
     frontier = {"orders": SourceVersion(7, "abc", "id-1")}
-    return Stamp(
-        "st-1", refresh_id or f"r-{sequence}", sequence, Outcome.DIFFERENTIAL, frontier, frontier, "fp", 1
-    )
+    return Stamp("st-1", refresh_id or f"r-{sequence}", sequence, Outcome.DIFFERENTIAL, frontier, frontier, "fp", 1)
 
 
 CHANGES = change_set(
@@ -192,11 +190,12 @@ def test_a_row_that_does_not_fit_commits_nothing(
     spark: Any, st: str, writer: str, operation: str, values: dict[str, Any]
 ) -> None:
     changes = change_set((operation, values), ("D", FIRST[4]))
+    attempts = {
+        "delta-rs": lambda: apply.merge(tables.pin(st), changes, IDENTITY, stamp(3), Counts(deleted=2)),
+        "spark": lambda: apply.merge_frame(spark, st, 2, frame(spark, changes), IDENTITY, stamp(3)),
+    }
     with pytest.raises(NegativeMultiplicity) as caught:
-        if writer == "delta-rs":
-            apply.merge(tables.pin(st), changes, IDENTITY, stamp(3), Counts(deleted=2))
-        else:
-            apply.merge_frame(spark, st, 2, frame(spark, changes), IDENTITY, stamp(3))
+        attempts[writer]()
     assert "row to be" in (caught.value.detail or "")
     assert log.newest_version(st) == 2
     assert stored(spark, st) == shown(FIRST)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.errors import NotFound, SourceHistoryLost
 from engine.lake import changes, log, quoting, tables
 from engine.lake.changes import ChangeKind, ChangeSummary
 from engine.lake.session import SparkHost
@@ -166,9 +164,7 @@ def difference(session: Any, path: str, before: int, after: int) -> Counter[Any]
 
 
 def read(session: Any, path: str, summary: ChangeSummary, most: int = 100_000) -> changes.SourceChange:
-    return changes.read(
-        session, path, NAMES, summary.after_version, summary.upto_version, summary, "delta_x", most
-    )
+    return changes.read(session, path, NAMES, summary.after_version, summary.upto_version, summary, "delta_x", most)
 
 
 @pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "plain"])
@@ -201,5 +197,41 @@ def test_the_chosen_reader_gives_the_difference(
     assert types == [(field.name, field.dataType) for field in spark.read.format("delta").load(delta_path).schema]
 
     if kind is not ChangeKind.DATALESS:
-        assert read(spark, delta_path, summary, most=0).reader == "spark"
+        large = read(spark, delta_path, summary, most=0)
+        assert (large.reader, large.rows) == ("spark", None)
         assert counted(spark.table("delta_x")) == expected
+
+
+def test_a_small_change_is_a_local_relation(spark: Any, made: dict[bool, str], delta_path: str) -> None:
+    """So Spark knows its size, and broadcasts it without asking."""
+    shutil.copytree(made[True], delta_path)
+    for before, reader in ((1, "delta-rs"), (2, "spark")):
+        change = read(spark, delta_path, changes.summarise(delta_path, before, before + 1))
+        assert (change.reader, change.rows is not None) == (reader, True)
+        explained = spark.sql("EXPLAIN SELECT count(*) FROM delta_x").collect()[0][0]
+        assert "LocalTableScan" in explained
+        assert "FileScan" not in explained
+
+
+def test_timestamps_in_sparks_old_form_are_not_left_to_delta_rs(spark: Any, delta_path: str) -> None:
+    """delta-rs would read the year 1066 as 2235, and not say a word."""
+    key = "spark.sql.parquet.outputTimestampType"
+    ours = spark.conf.get(key)
+    tables.create(spark, delta_path, COLUMNS[:3], {"delta.enableChangeDataFeed": "true"})
+    insert = f"INSERT INTO {quoting.table(delta_path)} VALUES (1, 1, timestamp'1066-10-14 09:00:00')"
+    try:
+        spark.conf.set(key, "INT96")
+        spark.sql(insert)
+    finally:
+        spark.conf.set(key, ours)
+    spark.sql(insert)
+    for after, wanted, reader in (
+        (0, ["at"], "spark"),
+        (0, ["Id", "a.b'c"], "delta-rs"),
+        (1, ["at"], "delta-rs"),
+    ):
+        summary = changes.summarise(delta_path, after, after + 1)
+        change = changes.read(spark, delta_path, wanted, after, after + 1, summary, "delta_x", 100)
+        assert change.reader == reader
+        if wanted == ["at"]:
+            assert spark.sql("SELECT year(at) AS y FROM delta_x").collect()[0]["y"] == 1066
