@@ -41,7 +41,6 @@ from engine.records import (
     VerifyResult,
     VersionInfo,
 )
-from engine.refresh.ledger import Ledger
 from engine.refresh.status import status_of
 from engine.workspace import Workspace
 
@@ -121,6 +120,7 @@ class Engine:
         """The compiler and what runs refreshes: not needed for a first look at a workspace, so built when used."""
         if self._built is None:
             from engine.core import Core
+            from engine.refresh.ledger import Ledger
 
             ledger = Ledger(self._catalog, self._history, self._events, self._clock)
             self._built = Core.build(

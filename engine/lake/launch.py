@@ -119,7 +119,7 @@ def configuration(settings: Settings, jars: tuple[Path, ...], logs: Path, scratc
         extensions = ",".join(filter(None, (extensions, DELTA_EXTENSION)))
     result["spark.sql.extensions"] = extensions
     options = (
-        f'-Dlog4j2.configurationFile="{_log_configuration(settings.spark.log_level, logs).as_uri()}"',
+        f'-Dlog4j2.configurationFile="{_log_configuration_file(logs).as_uri()}"',
         # libraries unpack themselves there, and we remove it
         f'-Djava.io.tmpdir="{scratch}"',
         "-XX:-UsePerfData",
@@ -169,9 +169,12 @@ def make_scratch() -> Path:
     return Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{os.getpid()}-"))
 
 
-def _log_configuration(level: str, logs: Path) -> Path:
-    file = logs / "log4j2.properties"
-    file.write_text(
+def _log_configuration_file(logs: Path) -> Path:
+    return logs.resolve() / "log4j2.properties"
+
+
+def write_log_configuration(level: str, logs: Path) -> None:
+    _log_configuration_file(logs).write_text(
         "\n".join(
             (
                 "# written at each start of Spark; spark.log_level in trickle.toml sets the level",
@@ -194,7 +197,6 @@ def _log_configuration(level: str, logs: Path) -> Path:
             )
         )
     )
-    return file.resolve()
 
 
 @contextmanager

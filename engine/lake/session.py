@@ -18,7 +18,7 @@ from engine.errors import SparkUnavailable, TrickleError
 from engine.lake import failures
 from engine.lake.jars import default_cache, ensure_jars
 from engine.lake.java import find_java, launcher_home
-from engine.lake.launch import FIXED, Jvm, configuration, launch, make_scratch
+from engine.lake.launch import FIXED, Jvm, configuration, launch, make_scratch, write_log_configuration
 from engine.records import Column, SparkPhase, SparkStatus
 
 if TYPE_CHECKING:
@@ -270,6 +270,7 @@ class SparkHost:
             scratch = make_scratch()
             try:
                 conf = configuration(self._settings, jars, self._logs, scratch)
+                write_log_configuration(self._settings.spark.log_level, self._logs)
                 _silence_console()
                 jvm = launch(conf, java_home, self._logs / "jvm.log", scratch)
             except BaseException:

@@ -11,7 +11,7 @@ from engine.records import Column, Outcome
 from engine.refresh.job import Applied, Job
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from engine.lake.spark_types import DataFrame
 
 STRATEGY = "overwrite"
 

@@ -16,9 +16,8 @@ from engine.refresh.observe import SourceMove, Target
 from engine.refresh.phases import Phases
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from engine.config import Settings
+    from engine.lake.spark_types import SparkSession
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from engine.refresh.choose import is_volatile
 from engine.refresh.observe import Target
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from engine.lake.spark_types import DataFrame, SparkSession
 
 RELATIVE_TOLERANCE = 1e-9
 #: no more rows that differ are brought to the driver

@@ -12,7 +12,7 @@ from engine.lake.apply import Counts
 from engine.refresh.job import Differential, Job, refuse_contradictions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from engine.lake.spark_types import DataFrame
 
 
 @contextmanager
