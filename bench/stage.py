@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.engine import Engine
-
 from engine.lake.session import SparkHost
 
 #: small commits of a warm JVM get faster for a while: so many of them are not counted

@@ -17,7 +17,7 @@ from engine.records import CreateResult, Outcome, ReasonCode, RefreshRecord, Spa
 #: between two rounds of refreshes, so that the shop has changed
 PAUSE_S = 1.5
 #: the writer is quicker than in the dashboard: every round shall find changes
-WRITER_PAUSE_S = 0.2
+WRITER_PAUSE_S = 0.4
 
 #: full refreshes that are right even where differential ones are possible
 ACCEPTED_FULL = frozenset({ReasonCode.COST, ReasonCode.NOT_POPULATED, ReasonCode.REQUESTED_FULL})

@@ -54,9 +54,7 @@ class DemoTable:
         }
         write_deltalake(str(path), _arrow(columns, rows), mode="error", configuration=properties)
 
-    def commit(
-        self, inserts: Sequence[Row] = (), updates: Sequence[Row] = (), deletes: Sequence[Row] = ()
-    ) -> int:
+    def commit(self, inserts: Sequence[Row] = (), updates: Sequence[Row] = (), deletes: Sequence[Row] = ()) -> int:
         """Writes one commit and returns its version. Updates are whole rows, deletes at least the key."""
         from deltalake.exceptions import CommitFailedError
 
@@ -125,9 +123,7 @@ class DemoTable:
 def _arrow(columns: Columns, rows: Sequence[Row]) -> pa.Table:
     import pyarrow as pa
 
-    return pa.Table.from_pylist(
-        list(rows), pa.schema([(name, _arrow_type(type_)) for name, type_ in columns])
-    )
+    return pa.Table.from_pylist(list(rows), pa.schema([(name, _arrow_type(type_)) for name, type_ in columns]))
 
 
 def _arrow_type(spark_type: str) -> pa.DataType:

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from engine.engine import Engine
 
 from engine.demo.stream_tables import DEFINITIONS
+from engine.engine import Engine
 from tests.demo.terminal import Terminal
 
 pytestmark = [
