@@ -117,7 +117,12 @@ def _status_row(status: StreamTableStatus) -> tuple[Cell, ...]:
 def _issue(status: StreamTableStatus) -> Cell:
     if status.error:
         return (status.error, "red")
-    return ("" if status.reason is None else status.reason.text, "dim")
+    return (_why_full(status), "dim")
+
+
+def _why_full(status: StreamTableStatus) -> str:
+    """A differential stream table needs no explanation."""
+    return "" if status.reason is None or status.effective_mode == "differential" else status.reason.text
 
 
 def _scheduler(scheduler: SchedulerStatus) -> str:
@@ -139,7 +144,7 @@ def _print_status(status: StreamTableStatus, out: Output) -> None:
             ("stream table", status.name),
             ("state", out.painted(status.state.value, STATE_COLOURS[status.state])),
             ("mode", f"{status.refresh_mode.value}, at present {status.effective_mode}"),
-            ("reason", "" if status.reason is None else status.reason.text),
+            ("reason", _why_full(status)),
             ("schedule", _schedule(status.schedule, status.interval_s)),
             ("stale for", age_text(status.staleness_s)),
             ("next due", clock_text(status.next_due_at)),

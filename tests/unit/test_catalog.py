@@ -668,7 +668,8 @@ from datetime import datetime, UTC
 catalog = Catalog.open(Path(sys.argv[2]))
 for number in range(int(sys.argv[3])):
     event = Event(datetime.now(UTC), EventKind.SPARK, Severity.OK, "", "x" * 500)
-    print(catalog.next_refresh_number(), catalog.append_event(event).number, flush=True)
+    sys.stdout.write(f"{catalog.next_refresh_number()} {catalog.append_event(event).number}\\n")
+    sys.stdout.flush()
 """
 
 
@@ -696,7 +697,9 @@ def test_kill_9_in_mid_write_keeps_what_was_acknowledged(path: Path, delay_ms: i
     lines = [process.stdout.readline()]
     time.sleep(delay_ms / 1000)
     process.send_signal(signal.SIGKILL)
-    lines += process.communicate()[0].splitlines()
+    # Not communicate(): it would pass over what readline has already buffered.
+    lines += process.stdout.read().splitlines()
+    process.wait()
     last_number, last_event = (int(part) for part in lines[-1].split())
     catalog = Catalog.open(path)
     with catalog.database.read() as connection:

@@ -350,7 +350,8 @@ history = History(Path({folder!r}))
 offset = int(sys.argv[1])
 for number in range(offset, offset + int(sys.argv[2])):
     history.append(record(number, st=f"st{{offset}}"))
-    print(number, flush=True)
+    sys.stdout.write(f"{{number}}\\n")
+    sys.stdout.flush()
     if number % 7 == 0:
         history.compact(force=True)
 """
@@ -388,7 +389,9 @@ def test_kill_9_in_the_middle_keeps_all_that_was_acknowledged(tmp_path: Path, de
     acknowledged = [int(writer.stdout.readline()) for _ in range(10)]
     time.sleep(delay_ms / 1000)
     writer.send_signal(signal.SIGKILL)
-    acknowledged += [int(line) for line in writer.communicate()[0].splitlines()]
+    # Not communicate(): it would pass over what readline has already buffered.
+    acknowledged += [int(line) for line in writer.stdout.read().splitlines()]
+    writer.wait()
     history = History(tmp_path)
     found = numbers(history.query(limit=100_000))
     assert len(found) == len(set(found))
