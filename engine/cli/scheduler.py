@@ -47,12 +47,12 @@ def run_scheduler(args: Namespace, out: Output) -> int:
                 )
             if not stop.is_set():
                 await_spark_or_stop(engine, out, stop)
-            lost = _wait(engine, stop)
-            unsubscribe()
-            if lost:
+            if _wait(engine, stop):
                 out.line("the scheduler's lease was lost to another process")
                 return LOST
-            return _drain(engine, out, hurry)
+            code = _drain(engine, out, hurry)
+            unsubscribe()
+            return code
     finally:
         for each, handler in previous.items():
             signal.signal(each, handler)

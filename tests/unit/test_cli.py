@@ -607,7 +607,7 @@ def test_run_until_told_to_stop(run: Runner, engine: type[FakeEngine], word: sig
     assert "revenue began" in ran.out
     assert ran.out.endswith("stopped\n")
     assert signal.getsignal(word) == before
-    assert engine.listeners == []
+    assert engine.listeners == []  # after the last refresh was told of
 
 
 def test_run_where_another_process_does(run: Runner, engine: type[FakeEngine]) -> None:
