@@ -63,7 +63,7 @@ class Core:
         sources = Sources(catalog, host, events, settings, clock)
         refresher = Refresher(catalog, host, plans, ledger, events, settings, clock, lease.epoch)
         definitions = Definitions(catalog, host, plans, sources, refresher, history, events, settings, clock, warehouse)
-        scheduler = Scheduler(catalog, lease, refresher, host, events, settings, clock)
+        scheduler = Scheduler(catalog, lease, refresher, host, history, events, settings, clock)
         return Core(catalog, host, plans, sources, refresher, definitions, scheduler)
 
     # ---------------------------------------------------------------- explain

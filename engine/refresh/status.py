@@ -90,9 +90,10 @@ def _effective_mode(table: StreamTable, worked: tuple[RefreshRecord, ...]) -> st
 
 
 def _reason(table: StreamTable, worked: tuple[RefreshRecord, ...]) -> Reason | None:
+    """Why it is refreshed fully; None when it is not."""
     if table.full_reason is not None:
         return table.full_reason
-    return worked[-1].reason if worked else None
+    return worked[-1].reason if worked and _effective_mode(table, worked) == "full" else None
 
 
 def _next_due(table: StreamTable, progress: Progress) -> datetime | None:

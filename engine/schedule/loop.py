@@ -19,6 +19,7 @@ from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.errors import LeaseHeld, TrickleError
 from engine.events import EventBus
+from engine.observe.history import History
 from engine.records import EventKind, Initiator, SchedulerPlace, SchedulerStatus, Severity, StreamTable
 from engine.refresh.run import Refresher
 from engine.schedule.due import Candidate, ready, wait_s
@@ -45,10 +46,12 @@ class Scheduler:
         lease: Lease,
         refresher: Refresher,
         host: SparkHost,
+        history: History,
         events: EventBus,
         settings: Settings,
         clock: Clock,
     ) -> None:
+        self._history = history
         self._catalog = catalog
         self._lease = lease
         self._refresher = refresher
@@ -158,8 +161,9 @@ class Scheduler:
                 if self._clock.monotonic_s() >= next_heartbeat_s:
                     holding = self._keep_lease()
                     next_heartbeat_s = self._clock.monotonic_s() + self._settings.scheduler.heartbeat_s
-                if holding:
-                    self.tick()
+                if holding and not self.tick() and not self._refresher.running():
+                    # nobody waits: the time to put the history in order, which mostly finds nothing to do
+                    self._history.maintain(self._settings.history.retention_days)
             except TrickleError as error:
                 # A full disk or a locked catalog: say it, and look again at the next tick.
                 log.warning("the scheduler could not look: %s", error)
