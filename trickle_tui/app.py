@@ -8,10 +8,12 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import ClassVar
 
 from textual.app import App
 from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
+from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from engine.errors import TrickleError
 from engine.records import Explanation
@@ -32,6 +34,16 @@ from trickle_tui.widgets.prompt import Prompt
 _TURN_S = 0.25
 #: pictures come once a second; after this long the clock is drawn without one
 _PATIENCE_S = 1.2
+
+
+class _WholeCells(ScrollBarRender):
+    """A thumb of whole cells: block characters are missing in some fonts and are no ASCII."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+    HORIZONTAL_BARS: ClassVar[list[str]] = [" "]
+
+
+ScrollBar.renderer = _WholeCells
 
 
 class DashboardApp(App[None]):

@@ -1,4 +1,4 @@
-"""A picture of the screen as PNG: text from a font, but lines, blocks and dots drawn as shapes.
+"""A picture of the screen, as PNG and SVG: text from a font, but lines, blocks and dots drawn as shapes.
 
 Fonts leave gaps between box-drawing cells and lack half of the signs; drawn as geometry they meet exactly.
 Pillow is a development dependency, used for the pictures in the documentation only.
@@ -7,8 +7,12 @@ Pillow is a development dependency, used for the pictures in the documentation o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
 
 from trickle_tui.strips import Cell
 
@@ -48,8 +52,8 @@ class FontMissing(Exception):
     """No monospace font to write with."""
 
 
-def save(rows: Sequence[Sequence[Cell]], file: Path, ground: str) -> None:
-    """Write the screen as a PNG."""
+def save_png(rows: Sequence[Sequence[Cell]], file: Path, ground: str) -> None:
+    """The screen as a PNG."""
     from PIL import Image, ImageDraw
 
     wide = max(len(row) for row in rows)
@@ -63,6 +67,42 @@ def save(rows: Sequence[Sequence[Cell]], file: Path, ground: str) -> None:
     image = image.resize((wide * CELL_WIDTH, len(rows) * CELL_HEIGHT), Image.Resampling.LANCZOS)
     file.parent.mkdir(parents=True, exist_ok=True)
     image.save(file, optimize=True)
+
+
+def save_svg(rows: Sequence[Sequence[Cell]], file: Path, ground: str) -> None:
+    """The screen as an SVG that asks for no font from the net; each run of text is held to its cells."""
+    wide, high = max(len(row) for row in rows) * CELL_WIDTH, len(rows) * CELL_HEIGHT
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" font-size="{_FONT_SIZE}" '
+        'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace">',
+        f'<rect width="{wide}" height="{high}" fill="{ground}"/>',
+    ]
+    for y, row in enumerate(rows):
+        x = 0
+        for style, run in groupby(row, key=lambda cell: cell.style):
+            text = "".join(cell.text or "" for cell in run)
+            parts.append(_svg_run(text, style, x * CELL_WIDTH, y * CELL_HEIGHT, ground))
+            x += cell_len(text)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(part for part in (*parts, "</svg>") if part) + "\n", encoding="utf-8")
+
+
+def _svg_run(text: str, style: Style | None, x: int, y: int, ground: str) -> str:
+    front, back = _colors(style, ground)
+    width = cell_len(text) * CELL_WIDTH
+    drawn = ""
+    if back != ground:
+        drawn = f'<rect x="{x}" y="{y}" width="{width}" height="{CELL_HEIGHT}" fill="{back}"/>'
+    stripped = text.strip(" ")
+    if not stripped:
+        return drawn
+    start = x + (len(text) - len(text.lstrip(" "))) * CELL_WIDTH
+    weight = ' font-weight="bold"' if style and style.bold else ""
+    slant = ' font-style="italic"' if style and style.italic else ""
+    return (
+        f'{drawn}<text x="{start}" y="{y + CELL_HEIGHT * 0.76:g}" textLength="{cell_len(stripped) * CELL_WIDTH}" '
+        f'xml:space="preserve" fill="{front}"{weight}{slant}>{escape(stripped)}</text>'
+    )
 
 
 def _fonts() -> dict[tuple[bool, bool], FreeTypeFont]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -17,16 +17,16 @@ class Cell(NamedTuple):
     style: Style | None
 
 
-def to_text(app: App[object]) -> str:
+def to_text(app: App[Any]) -> str:
     """The screen as plain lines, without blanks at their ends."""
     return "\n".join(line.rstrip() for line in ("".join(s.text for s in strip) for strip in _strips(app))) + "\n"
 
 
-def _strips(app: App[object]) -> list[Strip]:
+def _strips(app: App[Any]) -> list[Strip]:
     return app.screen._compositor.render_strips()
 
 
-def cells(app: App[object]) -> list[list[Cell]]:
+def cells(app: App[Any]) -> list[list[Cell]]:
     """The screen as rows of cells."""
     return [[cell for segment in strip for cell in _of_segment(segment.text, segment.style)] for strip in _strips(app)]
 
