@@ -7,7 +7,7 @@ wherever it is met: field names as in engine/records.py, times as ISO 8601 in UT
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -53,7 +53,7 @@ def dumps(value: Any) -> str:
 def from_plain(kind: type[T], plain: Any) -> T:
     """The record of type `kind` that `to_plain` turned into `plain`."""
     try:
-        return cast(T, _decoder(kind)(plain))
+        return cast(T, _decoder(cast(Hashable, kind))(plain))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MalformedRecord(f"not a {kind.__name__}: {error}") from error
 

@@ -16,9 +16,8 @@ def wait_s(table: StreamTable, progress: Progress) -> float:
     """Seconds from the beginning of one refresh to that of the next."""
     if not progress.consecutive_errors:
         return table.interval_s
-    return min(
-        max(table.interval_s, 1.0) * 2 ** min(progress.consecutive_errors, 10), max(MAX_BACK_OFF_S, table.interval_s)
-    )
+    doublings = min(progress.consecutive_errors, 10)
+    return min(max(table.interval_s, 1.0) * (1 << doublings), max(MAX_BACK_OFF_S, table.interval_s))
 
 
 @dataclass(frozen=True)
