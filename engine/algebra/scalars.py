@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from sqlglot import exp
 
@@ -46,6 +46,10 @@ class Scalar:
         return Scalar(self.tree.copy().transform(replace, copy=False))
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return self.sql()
 
     def sql(self, dialect: str = "spark") -> str:
@@ -59,7 +63,8 @@ class Scalar:
 
 def _atom(tree: exp.Expr) -> exp.Expr:
     """In parentheses where precedence could bite."""
-    return exp.paren(tree, copy=False) if isinstance(tree, exp.Binary | exp.Unary | exp.Connector) else tree
+    needed = isinstance(tree, exp.Binary | exp.Unary | exp.Predicate) and not isinstance(tree, exp.Paren)
+    return exp.paren(tree, copy=False) if needed else tree
 
 
 def col(name: str) -> Scalar:
@@ -75,7 +80,17 @@ def null() -> Scalar:
 
 
 def cast(value: Scalar, to_type: str) -> Scalar:
-    return Scalar(exp.Cast(this=value.tree.copy(), to=exp.DataType.build(to_type, dialect="spark")))
+    return Scalar(exp.Cast(this=value.tree.copy(), to=data_type(to_type)))
+
+
+def data_type(spelled: str) -> exp.DataType:
+    """A type as Spark spells it, as a tree of its own."""
+    return _parsed_type(spelled).copy()
+
+
+@cache
+def _parsed_type(spelled: str) -> exp.DataType:
+    return exp.DataType.build(spelled, dialect="spark")
 
 
 def eq(left: Scalar, right: Scalar) -> Scalar:

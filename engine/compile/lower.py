@@ -7,7 +7,6 @@ What has no place in the algebra yet ends in `UnsupportedOperator`, with the pla
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,21 +24,19 @@ from engine.algebra.nodes import (
     Project,
     Role,
     Scan,
-    keep,
 )
 from engine.algebra.scalars import Scalar, col, conjuncts
-from engine.compile import functions
-from engine.compile.parse import ParsedQuery, clause_position, position
+from engine.compile.parse import ParsedQuery
+from engine.compile.positions import position
+from engine.compile.resolve import Resolver, aggregates_in, own, replace_top_down, with_aliases
 from engine.compile.scope import Names, Scope, Visible
-from engine.errors import InternalError, Position, QueryParseError, UnsupportedOperator, VolatileFunction
+from engine.errors import InternalError, Position, QueryParseError
 from engine.records import Column
 
 #: gives Spark's names and types for a tree whose outputs have none yet
 Typing = Callable[[Node], tuple[Column, ...]]
 #: the columns of a source by its folded name
 Relations = dict[str, tuple[str, tuple[Column, ...]]]
-
-SUPPORTED_NOW = "projection, filter, inner join and GROUP BY with COUNT, SUM and AVG are maintained differentially"
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,7 @@ def lower(query: ParsedQuery, relations: Relations, typing: Typing) -> Lowered:
 
 
 @dataclass
-class _Lowering:
-    query: ParsedQuery
+class _Lowering(Resolver):
     relations: Relations
     typing: Typing
 
@@ -94,7 +90,7 @@ class _Lowering:
             node = Filter(node, self.scalar(where.this, scope))
         items = self.select_items(tree, scope)
         group, having = tree.args.get("group"), tree.args.get("having")
-        aggregated = any(_aggregates(item.tree) for item in items) or group is not None or having is not None
+        aggregated = any(aggregates_in(item.tree) for item in items) or group is not None or having is not None
         if aggregated:
             return self.aggregate(tree, node, scope, items)
         outputs = [(item.name, self.scalar(item.tree, scope)) for item in items]
@@ -216,7 +212,7 @@ class _Lowering:
                         f"{table}.* names no relation of this SELECT",
                         position=position(expression, self.query.text),
                     )
-                items.extend(_Item(each.name, _own(each)) for each in columns)
+                items.extend(_Item(each.name, own(each)) for each in columns)
             elif isinstance(expression, exp.Alias):
                 items.append(_Item(expression.alias, expression.this))
             elif isinstance(expression, exp.Aliases):
@@ -247,7 +243,7 @@ class _Lowering:
         keys = [self.scalar(key, scope) for key in self.group_keys(tree, items, scope)]
         having = tree.args.get("having")
         aliases = {item.name.casefold(): item.tree for item in items if item.name}
-        having_tree = _with_aliases(having.this, aliases, scope) if having is not None else None
+        having_tree = with_aliases(having.this, aliases, scope) if having is not None else None
 
         calls: dict[exp.Expr, Aggregation] = {}
         below: dict[Scalar, Output] = {}
@@ -261,7 +257,7 @@ class _Lowering:
 
         key_columns = {key: computed(key, "key") for key in keys}
         for part in [item.tree for item in items] + ([having_tree] if having_tree is not None else []):
-            for call in _aggregates(part):
+            for call in aggregates_in(part):
                 resolved = self.resolved(call, scope)
                 if resolved not in calls:
                     calls[resolved] = self.aggregation(call, scope, computed)
@@ -299,7 +295,7 @@ class _Lowering:
             if group.args.get(special):
                 raise self.unsupported(group, special.upper().replace("_", " "))
         if group.args.get("all"):
-            return [item.tree for item in items if not _aggregates(item.tree)]
+            return [item.tree for item in items if not aggregates_in(item.tree)]
         keys: list[exp.Expr] = []
         for key in group.expressions:
             if isinstance(key, exp.Literal) and key.is_int:
@@ -358,7 +354,7 @@ class _Lowering:
             key = keys.get(Scalar(node))
             return col(key).tree if key is not None else node
 
-        scalar = Scalar(_top_down(resolved, replace_known))
+        scalar = Scalar(replace_top_down(resolved, replace_known))
         allowed = set(keys.values()) | set(calls.values())
         stray = scope.names_of(scalar.columns - allowed)
         if stray:
@@ -368,91 +364,6 @@ class _Lowering:
                 hint="add it to GROUP BY",
             )
         return scalar
-
-    # ---------------------------------------------------------------- scalars
-
-    def scalar(self, tree: exp.Expr, scope: Scope) -> Scalar:
-        if _aggregates(tree):
-            raise QueryParseError(
-                "an aggregate is not allowed here",
-                position=position(tree, self.query.text),
-                hint="use HAVING",
-            )
-        return Scalar(self.resolved(tree, scope))
-
-    def resolved(self, tree: exp.Expr, scope: Scope) -> exp.Expr:
-        """A copy in which every column has its name in the tree and only known operations occur."""
-        self.check_scalar(tree)
-
-        def visit(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-                return node if node.this.meta.get("own") else self.column(node, scope)
-            return node
-
-        return _top_down(tree, visit)
-
-    def column(self, node: exp.Column, scope: Scope) -> exp.Expr:
-        """A column reference; `a.b` may also be the field b of a column a."""
-        parts = [part.name for part in node.parts]
-        if len(parts) >= 2 and scope.has_table(parts[0]):
-            value = self.resolve(scope, parts[1], parts[0], node).tree.copy()
-            fields = parts[2:]
-        else:
-            value = self.resolve(scope, parts[0], None, node).tree.copy()
-            fields = parts[1:]
-        for field in fields:
-            value = exp.Dot(this=value, expression=exp.to_identifier(field, quoted=True))
-        return value
-
-    def resolve(self, scope: Scope, name: str, table: str | None, node: exp.Expr) -> Scalar:
-        found = scope.find(name, table)
-        if len(found) == 1:
-            return Scalar(_own(found[0]))
-        if found:
-            raise QueryParseError(
-                f"{name} is ambiguous",
-                detail=f"it is a column of {' and of '.join(sorted(each.table for each in found))}",
-                position=position(node, self.query.text),
-                hint="put the table's name or alias before it",
-            )
-        near = scope.nearest(name)
-        raise QueryParseError(
-            f"there is no column {table + '.' if table else ''}{name}",
-            position=position(node, self.query.text),
-            hint=f"did you mean {near}?" if near else None,
-        )
-
-    def check_scalar(self, tree: exp.Expr) -> None:
-        for node in tree.walk():
-            match node:
-                case exp.Query() | exp.Exists() | exp.Subquery():
-                    raise self.unsupported(node, "a subquery in an expression")
-                case exp.Window():
-                    raise self.unsupported(node, "a window function")
-                case exp.Explode() | exp.Posexplode() | exp.Inline():
-                    raise self.unsupported(node, "a function that makes rows")
-                case exp.Parameter() | exp.Placeholder():
-                    raise QueryParseError("a stream table has no parameters", position=position(node, self.query.text))
-                case exp.AggFunc():
-                    pass
-                case exp.Func():
-                    self.check_function(node)
-                case _:
-                    pass
-
-    def check_function(self, node: exp.Func) -> None:
-        name = functions.name_of(node)
-        match functions.volatility(name):
-            case "immutable":
-                return
-            case "stable" | "volatile":
-                raise VolatileFunction(
-                    f"{name} does not give the same answer each time",
-                    position=position(node, self.query.text),
-                    hint="write the value into the source, or create the stream table with refresh_mode = 'FULL'",
-                )
-            case _:
-                raise self.unsupported(node, f"the function {name}, of which is not known that it is deterministic,")
 
     # ---------------------------------------------------------------- helpers
 
@@ -475,32 +386,11 @@ class _Lowering:
             case _:
                 raise InternalError(f"{type(node).__name__} needs no typing")
 
-    def written_name(self, call: exp.Func) -> str:
-        """The function as the author calls it: sqlglot knows collect_list as array_agg."""
-        start = call.meta.get("start")
-        word = re.match(r"\w+", self.query.text[start:]) if start is not None else None
-        return word[0].lower() if word else call.sql_name().lower()
-
-    def unsupported(self, node: exp.Expr, what: str) -> UnsupportedOperator:
-        return UnsupportedOperator(
-            f"{what} cannot be maintained differentially yet",
-            detail=SUPPORTED_NOW,
-            position=clause_position(node, self.query.text),
-            hint="refresh_mode = 'FULL' recomputes it; AUTO does so by itself",
-        )
-
 
 @dataclass(frozen=True)
 class _Item:
     name: str
     tree: exp.Expr
-
-
-def _own(column: Visible) -> exp.Expr:
-    """The column under its name in the tree, marked as resolved."""
-    tree = col(column.own).tree
-    tree.this.meta["own"] = True
-    return tree
 
 
 class _Bound:
@@ -511,12 +401,6 @@ class _Bound:
         bound = cte.copy()
         bound.meta["ctes"] = dict(visible)
         return bound
-
-
-def _aggregates(tree: exp.Expr) -> list[exp.AggFunc]:
-    """Those of this SELECT; a query inside has its own."""
-    parts = tree.walk(prune=lambda node: isinstance(node, exp.Query))
-    return [node for node in parts if isinstance(node, exp.AggFunc)]
 
 
 def _aliased(visible: list[Visible], tree: exp.Expr) -> list[Visible]:
@@ -552,22 +436,6 @@ def _argument_type(call: Aggregation, types: dict[str, str]) -> str:
     return "" if call.argument is None else types[call.argument.as_column or ""]
 
 
-def _top_down(tree: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """A changed copy; what was replaced is not looked into again."""
-    return tree.transform(change)
-
-
-def _with_aliases(tree: exp.Expr, aliases: dict[str, exp.Expr], scope: Scope) -> exp.Expr:
-    """HAVING may name outputs of the SELECT list; columns of the sources come first."""
-
-    def visit(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column) and not node.table and not scope.find(node.name, None):
-            return aliases.get(node.name.casefold(), node)
-        return node
-
-    return _top_down(tree, visit)
-
-
 def rename_outputs(root: Node, names: Sequence[str], types: Sequence[str]) -> Node:
     """The last step: outputs under the names and types that Spark gives the query."""
     renamed = tuple(
@@ -577,6 +445,3 @@ def rename_outputs(root: Node, names: Sequence[str], types: Sequence[str]) -> No
         by_name = {output.name: output.scalar for output in root.outputs}
         return Project(root.input, tuple(replace(each, scalar=each.scalar.substitute(by_name)) for each in renamed))
     return Project(root, renamed)
-
-
-__all__ = ["Lowered", "Relations", "Typing", "keep", "lower", "rename_outputs"]

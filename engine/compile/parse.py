@@ -17,6 +17,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.generators.spark import SparkGenerator
 
 from engine.compile import functions
+from engine.compile.positions import position
 from engine.errors import NotFound, Position, QueryParseError, QueryTooComplex, VolatileFunction
 
 
@@ -68,58 +69,6 @@ def parse(text: str, limits: Limits | None = None) -> ParsedQuery:
     _guard(tree, limits)
     _refuse_volatile(tree, text)
     return ParsedQuery(text, tree, _sources(tree))
-
-
-def position(node: exp.Expr, text: str) -> Position | None:
-    """Where in the text the node begins: the first of its parts that knows."""
-    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-    return position_at(text, min(starts)) if starts else None
-
-
-#: keywords that stand before the first part of a clause that knows its place, by the clause they belong to
-_LEADING: tuple[tuple[type[exp.Expr], frozenset[str]], ...] = (
-    (
-        exp.Join,
-        frozenset(
-            ["NATURAL", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "JOIN", "LATERAL", "("]
-        ),
-    ),
-    (exp.SetOperation, frozenset(["UNION", "EXCEPT", "MINUS", "INTERSECT", "ALL", "DISTINCT", "SELECT", "WITH", "("])),
-    (exp.Query, frozenset(["NOT", "EXISTS", "SELECT", "DISTINCT", "WITH", "("])),
-    (exp.Exists, frozenset(["NOT", "EXISTS", "SELECT", "DISTINCT", "WITH", "("])),
-    (exp.Lateral, frozenset(["LATERAL", "VIEW", "OUTER", "SELECT", "("])),
-    (exp.Limit, frozenset(("LIMIT",))),
-    (exp.Offset, frozenset(("OFFSET",))),
-    (exp.Qualify, frozenset(("QUALIFY",))),
-    (exp.Sort, frozenset(("SORT", "BY"))),
-    (exp.Cluster, frozenset(("CLUSTER", "BY"))),
-    (exp.Rollup, frozenset(("ROLLUP", "("))),
-    (exp.Cube, frozenset(("CUBE", "("))),
-    (exp.GroupingSets, frozenset(("GROUPING", "SETS", "("))),
-    (exp.Values, frozenset(("VALUES", "("))),
-    (exp.With, frozenset(("WITH", "RECURSIVE"))),
-)
-
-
-def clause_position(node: exp.Expr, text: str) -> Position | None:
-    """Where a clause begins, with its keywords, of which sqlglot does not keep the place."""
-    leading = next((words for kind, words in _LEADING if isinstance(node, kind)), frozenset[str]())
-    # Of two queries the place between them tells most.
-    first = node.expression if isinstance(node, exp.SetOperation) else node
-    starts = [part.meta["start"] for part in first.walk() if "start" in part.meta]
-    if not starts:
-        return None
-    start = min(starts)
-    for token in reversed([each for each in sqlglot.tokenize(text, dialect="spark") if each.start < start]):
-        if not set(token.text.upper().split()) <= leading:
-            break
-        start = token.start
-    return position_at(text, start)
-
-
-def position_at(text: str, offset: int) -> Position:
-    before = text[:offset]
-    return Position(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
 
 
 def unknown_relation(name: str, known: Iterable[str], where: Position | None) -> NotFound:

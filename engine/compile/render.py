@@ -30,7 +30,7 @@ from engine.algebra.nodes import (
     SemiJoin,
     UnionAll,
 )
-from engine.algebra.scalars import Scalar, col, null_safe_eq
+from engine.algebra.scalars import Scalar, col, data_type, null_safe_eq
 from engine.errors import InternalError
 
 #: where a leaf is found: a table expression of sqlglot
@@ -43,7 +43,7 @@ def by_name(leaf: Leaf) -> exp.Expr:
 
 
 def render(root: Node, places: Places = by_name, dialect: str = "spark", *, pretty: bool = False) -> str:
-    return _Renderer(root, places).statement().sql(dialect=dialect, pretty=pretty)
+    return _Renderer(root, places).statement().sql(dialect=dialect, pretty=pretty, copy=False)
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,16 @@ class _Block:
         return self.open and not self.joins and not self.where and self.group is None
 
     def select(self) -> exp.Select:
+        # Values may stand in several places, and a tree has one parent: they are copied. The rest stands here only.
         chosen = [
-            exp.alias_(value.copy(), exp.to_identifier(name, quoted=True)) for name, value in self.columns.items()
+            exp.Alias(this=value.copy(), alias=exp.to_identifier(name, quoted=True))
+            for name, value in self.columns.items()
         ]
         select = exp.Select(expressions=chosen or [exp.Literal.number(1)])
-        select.set("from_", exp.From(this=self.relation.copy()))
-        select.set("joins", [join.copy() for join in self.joins])
+        select.set("from_", exp.From(this=self.relation))
+        select.set("joins", list(self.joins))
         if self.where:
-            select.set("where", exp.Where(this=exp.and_(*(each.copy() for each in self.where), copy=False)))
+            select.set("where", exp.Where(this=exp.and_(*self.where, copy=False)))
         if self.group:
             select.set("group", exp.Group(expressions=[each.copy() for each in self.group]))
         if self.hint:
@@ -159,7 +161,7 @@ class _Renderer:
         nothing = exp.select(
             *(
                 exp.alias_(
-                    exp.Cast(this=exp.null(), to=exp.DataType.build(column.type, dialect="spark")),
+                    exp.Cast(this=exp.null(), to=data_type(column.type)),
                     exp.to_identifier(column.name, quoted=True),
                 )
                 for column in node.columns
@@ -177,7 +179,7 @@ class _Renderer:
     @make.register
     def _(self, node: Project) -> _Block:
         block = self.block(node.input)
-        if not block.open or _would_repeat(node, block):
+        if not block.open or _would_repeat(node, block) or _would_lose_the_row(node, block):
             block = self.derived(block.select(), node.input)
         return replace(block, columns={output.name: self.scalar(output.scalar, block) for output in node.outputs})
 
@@ -193,7 +195,7 @@ class _Renderer:
             ready = [each for each in pending if each.columns <= columns.keys()]
             pending = [each for each in pending if each not in ready]
             joined = _Block(block.relation, columns)
-            join = exp.Join(this=block.relation.copy())
+            join = exp.Join(this=block.relation)
             if ready:
                 join.set("on", exp.and_(*(self.scalar(each, joined) for each in ready), copy=False))
             else:
@@ -219,14 +221,14 @@ class _Renderer:
         columns = {**left.columns, **right.columns}
         joined = _Block(left.relation, columns)
         on = exp.and_(*(self.scalar(each, joined) for each in node.conditions), copy=False)
-        return replace(joined, joins=(exp.Join(this=right.relation.copy(), side="LEFT", on=on),))
+        return replace(joined, joins=(exp.Join(this=right.relation, side="LEFT", on=on),))
 
     @make.register
     def _(self, node: SemiJoin) -> _Block:
         left, right = self.relation(node.input), self.relation(node.touched)
         joined = _Block(left.relation, {**left.columns, **right.columns})
         matches = [self.scalar(null_safe_eq(scalar, col(name)), joined) for scalar, name in node.pairs] or [exp.true()]
-        inner = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=right.relation.copy()))
+        inner = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=right.relation))
         inner = inner.where(*matches, copy=False)
         return replace(left, where=(*left.where, exp.Exists(this=inner)))
 
@@ -287,6 +289,10 @@ class _Renderer:
         return replace(block, joins=(exp.Join(this=copies, kind="CROSS"),), columns=kept, open=False)
 
     def scalar(self, scalar: Scalar, block: _Block) -> exp.Expr:
+        """The scalar in terms of the block's FROM. Not to be changed: it may be the block's own."""
+        name = scalar.as_column
+        if name is not None:
+            return block.columns[name]
         return scalar.substitute({name: Scalar(tree) for name, tree in block.columns.items()}).tree
 
 
@@ -296,6 +302,11 @@ def _would_repeat(node: Project, block: _Block) -> bool:
     return any(
         count > 1 and not isinstance(block.columns[name], exp.Column | exp.Literal) for name, count in uses.items()
     )
+
+
+def _would_lose_the_row(node: Project, block: _Block) -> bool:
+    """Without GROUP BY it is the aggregates in the SELECT list that make one row of many."""
+    return block.group == () and not any(output.scalar.columns for output in node.outputs)
 
 
 def _ref(table: str, column: str) -> exp.Column:

@@ -1,5 +1,7 @@
 """A lake of versioned tables in DuckDB's memory, with stream tables that are refreshed as the engine does it.
 
+There is one lake at a time: a new one replaces the one before.
+
 Sources have a present version, the version at the frontier and the weighted rows that DML changed in between,
 recorded per statement as a change feed does: an UPDATE gives each row's image before and after, also where they are
 equal, and a row that was inserted and deleted again leaves both traces.
@@ -12,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache, lru_cache
 
 import duckdb
 import sqlglot
@@ -39,7 +43,8 @@ class FakeLake:
 
     def __init__(self, tables: Mapping[str, tuple[Column, ...]]) -> None:
         self.tables = dict(tables)
-        self.db = duckdb.connect(":memory:", config={"threads": 1})
+        self.db = _connection().cursor()
+        self.db.execute("DROP SCHEMA IF EXISTS lake CASCADE; CREATE SCHEMA lake; USE lake")
         self.kinds: dict[str, Change] = {}
         for name, columns in tables.items():
             self.db.execute(f"CREATE TABLE {_id(name)} ({_declared(columns)})")
@@ -47,14 +52,15 @@ class FakeLake:
             weighted = (*columns, Column(WEIGHT, "int"))
             self.db.execute(f"CREATE TABLE {_id(name + '@delta')} ({_declared(weighted)})")
 
-    def close(self) -> None:
-        self.db.close()
-
     def insert(self, table: str, rows: Sequence[Row]) -> None:
         """Rows that are there from the start."""
+        self._put(table, rows)
+
+    def _put(self, table: str, rows: Sequence[Row]) -> None:
         if rows:
-            marks = ", ".join("?" for _ in self.tables[table])
-            self.db.executemany(f"INSERT INTO {_id(table)} VALUES ({marks})", rows)
+            # Written out, because binding values makes DuckDB look for Python modules, each time.
+            values = ", ".join("(" + ", ".join(map(_literal, row)) + ")" for row in rows)
+            self.db.execute(f"INSERT INTO {_id(table)} VALUES {values}")
 
     def run(self, dml: str) -> None:
         """Statements in Spark's dialect that change sources: INSERT, UPDATE, DELETE."""
@@ -74,27 +80,25 @@ class FakeLake:
     def _insert(self, statement: exp.Insert) -> None:
         target = statement.this.this if isinstance(statement.this, exp.Schema) else statement.this
         name = self._name(target)
-        self.db.execute(f"CREATE TEMP TABLE before AS SELECT * FROM {_id(name)}")
-        self.db.execute(_duck(statement))
-        came = f"SELECT * FROM {_id(name)} EXCEPT ALL SELECT * FROM before"
-        self._record(name, f"SELECT *, 1 FROM ({came})", Change.APPEND)
-        self.db.execute("DROP TABLE before")
+        self._record(name, self.rows(f"{_duck(statement)} RETURNING *"), 1, Change.APPEND)
 
     def _delete(self, statement: exp.Delete) -> None:
         name = self._name(statement.this)
-        self._record(name, f"SELECT *, -1 FROM {_id(name)} {_where(statement)}", Change.MIXED)
-        self.db.execute(_duck(statement))
+        self._record(name, self.rows(f"{_duck(statement)} RETURNING *"), -1, Change.MIXED)
 
     def _update(self, statement: exp.Update) -> None:
         name = self._name(statement.this)
         sets = ", ".join(f"({_duck(each.expression)}) AS {_duck(each.this)}" for each in statement.expressions)
         where = _where(statement)
-        self._record(name, f"SELECT *, -1 FROM {_id(name)} {where}", Change.MIXED)
-        self._record(name, f"SELECT * REPLACE ({sets}), 1 FROM {_id(name)} {where}", Change.MIXED)
+        before = self.rows(f"SELECT * FROM {_id(name)} {where}")
+        after = self.rows(f"SELECT * REPLACE ({sets}) FROM {_id(name)} {where}")
+        self._record(name, before, -1, Change.MIXED)
+        self._record(name, after, 1, Change.MIXED)
         self.db.execute(_duck(statement))
 
-    def _record(self, name: str, rows: str, kind: Change) -> None:
-        if self._count(f"INSERT INTO {_id(name + '@delta')} {rows}") and self.kinds.get(name) is not Change.MIXED:
+    def _record(self, name: str, rows: Sequence[Row], weight: int, kind: Change) -> None:
+        self._put(f"{name}@delta", [(*row, weight) for row in rows])
+        if rows and self.kinds.get(name) is not Change.MIXED:
             self.kinds[name] = kind
 
     def _name(self, table: exp.Expr) -> str:
@@ -120,15 +124,17 @@ class FakeLake:
 
     def recompute(self, query: str, columns: Sequence[Column]) -> list[Row]:
         """What the query as its author wrote it gives now."""
-        tree = sqlglot.parse_one(query, dialect="spark")
         names = [f"c{number}" for number, _ in enumerate(columns)]
         cast = ", ".join(f"CAST({name} AS {duck_type(c.type)})" for name, c in zip(names, columns, strict=True))
-        return self.rows(f"SELECT {cast} FROM ({_duck(tree)}) AS q({', '.join(names)})")
+        return self.rows(f"SELECT {cast} FROM ({_translated(query)}) AS q({', '.join(names)})")
 
     def evaluate(self, tree: Node) -> list[Row]:
         """What a tree of the algebra gives now, in its own types."""
+        return self.rows(self.evaluation(tree))
+
+    def evaluation(self, tree: Node) -> str:
         cast = ", ".join(f"CAST({_id(c.name)} AS {duck_type(c.type)})" for c in tree.columns)
-        return self.rows(f"SELECT {cast} FROM ({self.sql(tree)}) AS q")
+        return f"SELECT {cast} FROM ({self.sql(tree)}) AS q"
 
     def rows(self, sql: str) -> list[Row]:
         return self.db.execute(sql).fetchall()
@@ -146,6 +152,7 @@ class FakeStreamTable:
     sequence: int = 0
     #: the ops of the last change set, counted
     last_ops: dict[str, int] = field(default_factory=dict)
+    _full: tuple[MaintenancePlan, str] | None = None
 
     @property
     def kept(self) -> Kept:
@@ -173,17 +180,22 @@ class FakeStreamTable:
         self.last_ops = {}
         if not statements.is_empty:
             if statements.first is not None:
-                self._materialize(NET, statements.first.columns, statements.first)
+                self.materialize_net(statements.first)
             columns = (Column(OP, "string"), *self.columns)
             self._materialize(CHANGE_SET, columns, statements.change)
             self._check_ops(statements.appends)
-            self._apply()
+            if self.last_ops:
+                self._apply()
         self.lake.advance()
+
+    def materialize_net(self, first: Node) -> None:
+        """Runs a first statement, whose result the second one reads."""
+        self._materialize(NET, first.columns, first)
 
     def _materialize(self, name: str, columns: tuple[Column, ...], tree: Node) -> None:
         assert [c.name for c in tree.columns] == [c.name for c in columns], "the change set has other columns"
-        self.lake.db.execute(f"CREATE OR REPLACE TEMP TABLE {_id(name)} ({_declared(columns)})")
-        self.lake.db.execute(f"INSERT INTO {_id(name)} {self.lake.sql(tree)}")
+        chosen = ", ".join(f"CAST({_id(c.name)} AS {duck_type(c.type)}) AS {_id(c.name)}" for c in columns)
+        self.lake.db.execute(f"CREATE OR REPLACE TABLE {_id(name)} AS SELECT {chosen} FROM ({self.lake.sql(tree)})")
 
     def _check_ops(self, appends: bool) -> None:
         counted = self.lake.rows(f"SELECT {_id(OP)}, count(*) FROM {_id(CHANGE_SET)} GROUP BY ALL")
@@ -212,13 +224,18 @@ class FakeStreamTable:
         db.execute(
             f"INSERT INTO {_id(STORED)} ({names}) SELECT {names} FROM {_id(CHANGE_SET)} WHERE {_id(OP)} IN ('I', 'U')"
         )
-        self.check_identities()
 
     def check_identities(self) -> None:
         names = _list(self.kept.identity)
         twice = self.lake.rows(f"SELECT {names} FROM {_id(STORED)} GROUP BY ALL HAVING count(*) > 1")
         if twice:
             raise Contradiction(f"two rows have the identity {twice[0]}")
+
+    def full(self) -> list[Row]:
+        """The rows that a full refresh would store now."""
+        if self._full is None or self._full[0] is not self.plan:
+            self._full = (self.plan, self.lake.evaluation(self.kept.full))
+        return self.lake.rows(self._full[1])
 
     def visible(self) -> list[Row]:
         return self.lake.rows(f"SELECT {_list(c.name for c in self.plan.visible)} FROM {_id(STORED)}")
@@ -228,6 +245,18 @@ class FakeStreamTable:
         return self.lake.rows(f"SELECT {_list(c.name for c in self.kept.full.columns)} FROM {_id(STORED)}")
 
 
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One database for the whole process; each lake starts it empty."""
+    return duckdb.connect(":memory:", config={"threads": 1})
+
+
+@lru_cache(maxsize=16)
+def _translated(query: str) -> str:
+    return _duck(sqlglot.parse_one(query, dialect="spark"))
+
+
+@cache
 def duck_type(spark_type: str) -> str:
     return exp.DataType.build(spark_type, dialect="spark").sql("duckdb")
 
@@ -245,6 +274,16 @@ def _place(leaf: Leaf) -> exp.Expr:
 
 def _id(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: object) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool() | int() | Decimal():
+            return str(value)
+        case _:
+            return "'" + str(value).replace("'", "''") + "'"
 
 
 def _list(names: Iterable[str]) -> str:

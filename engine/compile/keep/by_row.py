@@ -10,6 +10,7 @@ from __future__ import annotations
 from engine.algebra.nodes import (
     WEIGHT,
     Filter,
+    InnerJoin,
     LeftJoin,
     Node,
     Numbered,
@@ -46,11 +47,17 @@ def keep_rows(root: Node) -> Kept:
         full=root,
         first=consolidate(change),
         change=UnionAll((_inserts(net, root), _deletes(net, root))),
-        append=_as_inserts(change, root),
+        append=_as_inserts(change, root) if _only_grows(root) else None,
         identity=(SEQUENCE, POSITION),
         visible=root.columns,
         hidden=ROW_ID,
     )
+
+
+def _only_grows(root: Node) -> bool:
+    """Do more source rows only ever mean more result rows? Not where rows are counted."""
+    grows = isinstance(root, Scan | Filter | Project | InnerJoin | UnionAll)
+    return grows and all(map(_only_grows, root.inputs))
 
 
 def _inserts(net: Node, root: Node) -> Node:
