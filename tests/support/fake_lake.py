@@ -46,11 +46,12 @@ class FakeLake:
         self.db = _connection().cursor()
         self.db.execute("DROP SCHEMA IF EXISTS lake CASCADE; CREATE SCHEMA lake; USE lake")
         self.kinds: dict[str, Change] = {}
+        self._rendered: dict[int, tuple[Node, str]] = {}
         for name, columns in tables.items():
-            self.db.execute(f"CREATE TABLE {_id(name)} ({_declared(columns)})")
-            self.db.execute(f"CREATE TABLE {_id(name + '@old')} ({_declared(columns)})")
+            self.db.execute(f"CREATE TABLE {quoted(name)} ({_declared(columns)})")
+            self.db.execute(f"CREATE TABLE {quoted(name + '@old')} ({_declared(columns)})")
             weighted = (*columns, Column(WEIGHT, "int"))
-            self.db.execute(f"CREATE TABLE {_id(name + '@delta')} ({_declared(weighted)})")
+            self.db.execute(f"CREATE TABLE {quoted(name + '@delta')} ({_declared(weighted)})")
 
     def insert(self, table: str, rows: Sequence[Row]) -> None:
         """Rows that are there from the start."""
@@ -60,7 +61,7 @@ class FakeLake:
         if rows:
             # Written out, because binding values makes DuckDB look for Python modules, each time.
             values = ", ".join("(" + ", ".join(map(_literal, row)) + ")" for row in rows)
-            self.db.execute(f"INSERT INTO {_id(table)} VALUES {values}")
+            self.db.execute(f"INSERT INTO {quoted(table)} VALUES {values}")
 
     def run(self, dml: str) -> None:
         """Statements in Spark's dialect that change sources: INSERT, UPDATE, DELETE."""
@@ -90,8 +91,8 @@ class FakeLake:
         name = self._name(statement.this)
         sets = ", ".join(f"({_duck(each.expression)}) AS {_duck(each.this)}" for each in statement.expressions)
         where = _where(statement)
-        before = self.rows(f"SELECT * FROM {_id(name)} {where}")
-        after = self.rows(f"SELECT * REPLACE ({sets}) FROM {_id(name)} {where}")
+        before = self.rows(f"SELECT * FROM {quoted(name)} {where}")
+        after = self.rows(f"SELECT * REPLACE ({sets}) FROM {quoted(name)} {where}")
         self._record(name, before, -1, Change.MIXED)
         self._record(name, after, 1, Change.MIXED)
         self.db.execute(_duck(statement))
@@ -112,9 +113,9 @@ class FakeLake:
     def advance(self) -> None:
         """The present becomes the frontier."""
         for name in self.kinds:
-            self.db.execute(f"DELETE FROM {_id(name + '@old')}")
-            self.db.execute(f"DELETE FROM {_id(name + '@delta')}")
-            self.db.execute(f"INSERT INTO {_id(name + '@old')} SELECT * FROM {_id(name)}")
+            self.db.execute(f"DELETE FROM {quoted(name + '@old')}")
+            self.db.execute(f"DELETE FROM {quoted(name + '@delta')}")
+            self.db.execute(f"INSERT INTO {quoted(name + '@old')} SELECT * FROM {quoted(name)}")
         self.kinds.clear()
 
     def settle(self) -> None:
@@ -130,17 +131,18 @@ class FakeLake:
 
     def evaluate(self, tree: Node) -> list[Row]:
         """What a tree of the algebra gives now, in its own types."""
-        return self.rows(self.evaluation(tree))
-
-    def evaluation(self, tree: Node) -> str:
-        cast = ", ".join(f"CAST({_id(c.name)} AS {duck_type(c.type)})" for c in tree.columns)
-        return f"SELECT {cast} FROM ({self.sql(tree)}) AS q"
+        cast = ", ".join(f"CAST({quoted(c.name)} AS {duck_type(c.type)})" for c in tree.columns)
+        return self.rows(f"SELECT {cast} FROM ({self.sql(tree)}) AS q")
 
     def rows(self, sql: str) -> list[Row]:
         return self.db.execute(sql).fetchall()
 
     def sql(self, tree: Node) -> str:
-        return render(tree, _place, "duckdb")
+        """The tree as a query for DuckDB. Remembered: a full refresh is asked for after every step."""
+        known = self._rendered.get(id(tree))
+        if known is None or known[0] is not tree:
+            known = self._rendered[id(tree)] = (tree, render(tree, _place, "duckdb"))
+        return known[1]
 
 
 @dataclass
@@ -152,7 +154,6 @@ class FakeStreamTable:
     sequence: int = 0
     #: the ops of the last change set, counted
     last_ops: dict[str, int] = field(default_factory=dict)
-    _full: tuple[MaintenancePlan, str] | None = None
 
     @property
     def kept(self) -> Kept:
@@ -165,12 +166,12 @@ class FakeStreamTable:
 
     def populate(self) -> None:
         db = self.lake.db
-        db.execute(f"CREATE OR REPLACE TABLE {_id(STORED)} ({_declared(self.columns)})")
+        db.execute(f"CREATE OR REPLACE TABLE {quoted(STORED)} ({_declared(self.columns)})")
         self.sequence = 1
         full = self.lake.sql(self.kept.full)
-        db.execute(f"INSERT INTO {_id(STORED)} ({_list(c.name for c in self.kept.full.columns)}) {full}")
+        db.execute(f"INSERT INTO {quoted(STORED)} ({_list(c.name for c in self.kept.full.columns)}) {full}")
         if self.kept.by_row:
-            db.execute(f"UPDATE {_id(STORED)} SET {_id(SEQUENCE)} = 1, {_id(POSITION)} = rowid")
+            db.execute(f"UPDATE {quoted(STORED)} SET {quoted(SEQUENCE)} = 1, {quoted(POSITION)} = rowid")
         self.lake.settle()
 
     def refresh(self, rules: tuple = STATEMENT_RULES) -> None:
@@ -194,14 +195,14 @@ class FakeStreamTable:
 
     def _materialize(self, name: str, columns: tuple[Column, ...], tree: Node) -> None:
         assert [c.name for c in tree.columns] == [c.name for c in columns], "the change set has other columns"
-        chosen = ", ".join(f"CAST({_id(c.name)} AS {duck_type(c.type)}) AS {_id(c.name)}" for c in columns)
-        self.lake.db.execute(f"CREATE OR REPLACE TABLE {_id(name)} AS SELECT {chosen} FROM ({self.lake.sql(tree)})")
+        chosen = ", ".join(f"CAST({quoted(c.name)} AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in columns)
+        self.lake.db.execute(f"CREATE OR REPLACE TABLE {quoted(name)} AS SELECT {chosen} FROM ({self.lake.sql(tree)})")
 
     def _check_ops(self, appends: bool) -> None:
-        counted = self.lake.rows(f"SELECT {_id(OP)}, count(*) FROM {_id(CHANGE_SET)} GROUP BY ALL")
+        counted = self.lake.rows(f"SELECT {quoted(OP)}, count(*) FROM {quoted(CHANGE_SET)} GROUP BY ALL")
         self.last_ops = {str(op): int(str(count)) for op, count in counted}
         if "X" in self.last_ops:
-            example = self.lake.rows(f"SELECT * FROM {_id(CHANGE_SET)} WHERE {_id(OP)} = 'X'")[0]
+            example = self.lake.rows(f"SELECT * FROM {quoted(CHANGE_SET)} WHERE {quoted(OP)} = 'X'")[0]
             raise NegativeMultiplicity("the change contradicts what is stored", detail=str(example))
         if appends and set(self.last_ops) - {"I"}:
             raise Contradiction(f"a change that only inserts has {self.last_ops}")
@@ -210,39 +211,39 @@ class FakeStreamTable:
         db = self.lake.db
         if self.kept.by_row:
             db.execute(
-                f"UPDATE {_id(CHANGE_SET)} SET {_id(SEQUENCE)} = {self.sequence}, {_id(POSITION)} = rowid"
-                f" WHERE {_id(OP)} = 'I'"
+                f"UPDATE {quoted(CHANGE_SET)} SET {quoted(SEQUENCE)} = {self.sequence}, {quoted(POSITION)} = rowid"
+                f" WHERE {quoted(OP)} = 'I'"
             )
-        same = " AND ".join(f"s.{_id(n)} IS NOT DISTINCT FROM c.{_id(n)}" for n in self.kept.identity)
+        same = " AND ".join(f"s.{quoted(n)} IS NOT DISTINCT FROM c.{quoted(n)}" for n in self.kept.identity)
         replaced = self.last_ops.get("U", 0) + self.last_ops.get("D", 0)
         gone = self.lake._count(
-            f"DELETE FROM {_id(STORED)} AS s USING {_id(CHANGE_SET)} AS c WHERE c.{_id(OP)} IN ('U', 'D') AND {same}"
+            f"DELETE FROM {quoted(STORED)} AS s USING {quoted(CHANGE_SET)} AS c"
+            f" WHERE c.{quoted(OP)} IN ('U', 'D') AND {same}"
         )
         if gone != replaced:
             raise Contradiction(f"{replaced} rows were to be replaced or deleted, {gone} were there")
         names = _list(c.name for c in self.columns)
         db.execute(
-            f"INSERT INTO {_id(STORED)} ({names}) SELECT {names} FROM {_id(CHANGE_SET)} WHERE {_id(OP)} IN ('I', 'U')"
+            f"INSERT INTO {quoted(STORED)} ({names})"
+            f" SELECT {names} FROM {quoted(CHANGE_SET)} WHERE {quoted(OP)} IN ('I', 'U')"
         )
 
     def check_identities(self) -> None:
         names = _list(self.kept.identity)
-        twice = self.lake.rows(f"SELECT {names} FROM {_id(STORED)} GROUP BY ALL HAVING count(*) > 1")
+        twice = self.lake.rows(f"SELECT {names} FROM {quoted(STORED)} GROUP BY ALL HAVING count(*) > 1")
         if twice:
             raise Contradiction(f"two rows have the identity {twice[0]}")
 
     def full(self) -> list[Row]:
         """The rows that a full refresh would store now."""
-        if self._full is None or self._full[0] is not self.plan:
-            self._full = (self.plan, self.lake.evaluation(self.kept.full))
-        return self.lake.rows(self._full[1])
+        return self.lake.evaluate(self.kept.full)
 
     def visible(self) -> list[Row]:
-        return self.lake.rows(f"SELECT {_list(c.name for c in self.plan.visible)} FROM {_id(STORED)}")
+        return self.lake.rows(f"SELECT {_list(c.name for c in self.plan.visible)} FROM {quoted(STORED)}")
 
     def stored(self) -> list[Row]:
         """With hidden columns, but without ids that commits assign."""
-        return self.lake.rows(f"SELECT {_list(c.name for c in self.kept.full.columns)} FROM {_id(STORED)}")
+        return self.lake.rows(f"SELECT {_list(c.name for c in self.kept.full.columns)} FROM {quoted(STORED)}")
 
 
 @cache
@@ -261,7 +262,8 @@ def duck_type(spark_type: str) -> str:
     return exp.DataType.build(spark_type, dialect="spark").sql("duckdb")
 
 
-def _place(leaf: Leaf) -> exp.Expr:
+def table_of(leaf: Leaf) -> str:
+    """The table of the lake that stands for a leaf."""
     names = {
         Role.NEW: leaf.name,
         Role.OLD: f"{leaf.name}@old",
@@ -269,10 +271,14 @@ def _place(leaf: Leaf) -> exp.Expr:
         Role.STORED: STORED,
         Role.NET: NET,
     }
-    return exp.Table(this=exp.to_identifier(names[leaf.role], quoted=True))
+    return names[leaf.role]
 
 
-def _id(name: str) -> str:
+def _place(leaf: Leaf) -> exp.Expr:
+    return exp.Table(this=exp.to_identifier(table_of(leaf), quoted=True))
+
+
+def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -287,11 +293,11 @@ def _literal(value: object) -> str:
 
 
 def _list(names: Iterable[str]) -> str:
-    return ", ".join(map(_id, names))
+    return ", ".join(map(quoted, names))
 
 
 def _declared(columns: Sequence[Column]) -> str:
-    return ", ".join(f"{_id(c.name)} {duck_type(c.type)}" for c in columns)
+    return ", ".join(f"{quoted(c.name)} {duck_type(c.type)}" for c in columns)
 
 
 def _duck(tree: exp.Expr) -> str:

@@ -29,8 +29,10 @@ def run_view_test(test: ViewTest, variant: Variant) -> None:
     if test.refusal is not None:
         check_refusal(test, test.refusal)
         return
-    plan = planned(test, variant)
-    lake = FakeLake(test.relations)
+    run_steps(test, variant, planned(test, variant), FakeLake(test.relations))
+
+
+def run_steps(test: ViewTest, variant: Variant, plan: MaintenancePlan, lake: FakeLake) -> None:
     for table in test.tables:
         lake.insert(table.name, table.rows)
     view = FakeStreamTable(lake, plan)

@@ -47,6 +47,10 @@ from engine.records import Column
 
 #: SUM adds 10 digits and the addition of the change one more; 38 is all a decimal has
 MAX_EXACT_PRECISION = 27
+#: …but addition never gives up the first six digits after the point. A wider decimal of at most that many is exact
+#: too, and a sum that really needs more than 38 digits is an error in ANSI mode, never another number. Products of
+#: prices and rates are declared this wide without being it.
+MAX_EXACT_SCALE = 6
 #: AVG as the quotient of two stored numbers is rounded twice, first to the 38 digits of a division. From here on down
 #: that leaves 9 digits more than the result has, and only a group of more than 10^9 rows could come out differently.
 MAX_AVERAGED_PRECISION = 15
@@ -112,9 +116,12 @@ def is_exact(made: Aggregation) -> bool:
     """Is the aggregate of changed data the sum of the stored one and the change's?"""
     if made.kind in (AggregateKind.COUNT_ROWS, AggregateKind.COUNT):
         return True
-    most = MAX_AVERAGED_PRECISION if made.kind is AggregateKind.AVG else MAX_EXACT_PRECISION
     decimal = parse_decimal(made.argument_type)
-    return is_integer(made.argument_type) or (decimal is not None and decimal.precision <= most)
+    if decimal is None:
+        return is_integer(made.argument_type)
+    if made.kind is AggregateKind.AVG:
+        return decimal.precision <= MAX_AVERAGED_PRECISION
+    return decimal.precision <= MAX_EXACT_PRECISION or decimal.scale <= MAX_EXACT_SCALE
 
 
 def _kept(root: Project, aggregate: Aggregate) -> Kept:
@@ -180,7 +187,7 @@ def _wanted_by_average(made: Aggregation) -> _Wanted:
 
 def _sum_type(argument_type: str) -> str:
     decimal = parse_decimal(argument_type)
-    return "bigint" if decimal is None else str(Decimal(decimal.precision + 10, decimal.scale))
+    return "bigint" if decimal is None else str(Decimal(min(decimal.precision + 10, 38), decimal.scale))
 
 
 def _final(made: Aggregation, count: Scalar, total: Scalar) -> Scalar:

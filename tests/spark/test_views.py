@@ -1,0 +1,69 @@
+"""Every view of tests/views on Spark: its types, its plan, its steps and its recomputation are Spark's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.compile.optimize import PLAN_RULES
+from engine.compile.pipeline import Request, compile_query
+from engine.errors import QueryError, RequestError
+from engine.lake.session import SparkHost
+from engine.records import Column
+from tests.support.duck_analyzer import DuckAnalyzer
+from tests.support.spark_lake import SparkAnalyzer, SparkLake
+from tests.support.spark_types import UNKNOWN
+from tests.support.view_runner import Variant, run_steps
+from tests.support.view_test import ViewTest, read_view_test
+
+pytestmark = pytest.mark.spark
+
+VIEWS = Path(__file__).parents[1] / "views"
+FILES = sorted(VIEWS.rglob("*.test"))
+MAINTAINED = [path for path in FILES if path.parent.name != "refused"]
+REFUSED = [path for path in FILES if path.parent.name == "refused"]
+
+
+def named(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+@pytest.mark.parametrize("path", MAINTAINED, ids=named)
+def test_view(path: Path, spark_host: SparkHost) -> None:
+    test = read_view_test(path)
+    analyzer = SparkAnalyzer(spark_host, test.relations)
+    check_stand_in(test, analyzer)
+    plan = compile_query(Request(test.query, test.relations, rules=PLAN_RULES), analyzer)
+    assert plan.kept is not None, plan.full_reason
+    assert plan.kept.rule.name == test.kept
+    run_steps(test, Variant.OPTIMIZED, plan, SparkLake(test.relations, spark_host))
+
+
+def check_stand_in(test: ViewTest, analyzer: SparkAnalyzer) -> None:
+    """What stands in for Spark's analysis in tests without Spark answers as Spark does, to each question."""
+    stand_in = DuckAnalyzer(test.relations)
+    compile_query(Request(test.query, test.relations), stand_in)
+    for sql, answer in stand_in.asked.items():
+        assert typed(answer) == typed(analyzer.describe(sql)), sql
+
+
+def typed(columns: tuple[Column, ...]) -> list[tuple[str, str]]:
+    return [(column.name, column.type) for column in columns]
+
+
+@pytest.mark.parametrize("path", REFUSED, ids=named)
+def test_refused_view(path: Path, spark_host: SparkHost) -> None:
+    """Spark may refuse it first, in its own words; what Spark accepts is refused as the file says."""
+    test = read_view_test(path)
+    assert test.refusal is not None
+    analyzer = SparkAnalyzer(spark_host, test.relations)
+    try:
+        plan = compile_query(Request(test.query, test.relations), analyzer)
+    except (QueryError, RequestError):
+        return
+    assert UNKNOWN not in {column.type for column in plan.visible}
+    assert plan.kept is None
+    assert plan.full_reason is not None
+    assert plan.full_reason.text == test.refusal.message
+    assert plan.full_reason.position == test.refusal.position

@@ -1,0 +1,75 @@
+"""The lake of the tests with Spark as its engine: DuckDB keeps the rows, Spark computes everything.
+
+What comes out has to have the types that the plan promises, down to the last decimal place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from engine.algebra.nodes import Node, leaves
+from engine.compile.render import render
+from engine.lake.session import SparkHost
+from engine.records import Column
+from tests.support.fake_lake import FakeLake, duck_type, quoted, table_of
+from tests.support.view_test import Row
+
+RESULT = "result@spark"
+
+
+class SparkAnalyzer:
+    """Spark's own answers, over tables that are shown to it as empty views."""
+
+    def __init__(self, host: SparkHost, relations: Mapping[str, tuple[Column, ...]]) -> None:
+        self._host = host
+        for name, columns in relations.items():
+            chosen = ", ".join(f"CAST(NULL AS {c.type}) AS {_ticked(c.name)}" for c in columns)
+            host.session().sql(f"SELECT {chosen} WHERE false").createOrReplaceTempView(_ticked(name))
+
+    def describe(self, sql: str) -> tuple[Column, ...]:
+        return self._host.analyze(sql).columns
+
+    def same_semantics(self, one: str, other: str) -> bool:
+        return self._host.same_semantics(one, other)
+
+
+class SparkLake(FakeLake):
+    def __init__(self, tables: Mapping[str, tuple[Column, ...]], host: SparkHost) -> None:
+        super().__init__(tables)
+        self.session = host.session()
+
+    def sql(self, tree: Node) -> str:
+        """Runs the tree on Spark; the query that is handed back reads the result."""
+        for leaf in leaves(tree):
+            self._show(table_of(leaf.leaf), str(leaf.leaf))
+        return self._run(render(tree), tree.columns)
+
+    def recompute(self, query: str, columns: Sequence[Column]) -> list[Row]:
+        for name in self.tables:
+            self._show(name, name)
+        return self.rows(self._run(query, columns, names_matter=False))
+
+    def _show(self, table: str, view: str) -> None:
+        """A table of the lake as a temporary view of Spark."""
+        arrow = self.db.execute(f"SELECT * FROM {quoted(table)}").to_arrow_table()
+        self.session.createDataFrame(arrow).createOrReplaceTempView(_ticked(view))
+
+    def _run(self, sql: str, columns: Sequence[Column], *, names_matter: bool = True) -> str:
+        frame = self.session.sql(sql)
+        types = [field.dataType.simpleString() for field in frame.schema.fields]
+        assert types == [column.type for column in columns], f"Spark gives {types}, planned are {columns}: {sql}"
+        if names_matter:
+            assert frame.columns == [column.name for column in columns]
+        arrow = frame.toArrow()
+        self.db.register("arrow_result", arrow)
+        cast = ", ".join(
+            f"CAST({quoted(name)} AS {duck_type(c.type)}) AS {quoted(c.name)}"
+            for name, c in zip(arrow.column_names, columns, strict=True)
+        )
+        self.db.execute(f"CREATE OR REPLACE TABLE {quoted(RESULT)} AS SELECT {cast} FROM arrow_result")
+        self.db.unregister("arrow_result")
+        return f"SELECT * FROM {quoted(RESULT)}"
+
+
+def _ticked(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
