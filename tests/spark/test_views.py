@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,26 @@ MAINTAINED = [path for path in FILES if path.parent.name != "refused"]
 REFUSED = [path for path in FILES if path.parent.name == "refused"]
 
 
+#: for queries over a handful of rows, of which no two are the same: nothing to plan again, nothing to compile
+TINY = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tiny_queries(spark_host: SparkHost) -> Iterator[None]:
+    session = spark_host.session()
+    before = {key: session.conf.get(key) for key in TINY}
+    for key, value in TINY.items():
+        session.conf.set(key, value)
+    yield
+    for key, value in before.items():
+        session.conf.set(key, value)
+
+
 def named(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
 
@@ -37,7 +58,7 @@ def test_view(path: Path, spark_host: SparkHost) -> None:
     plan = compile_query(Request(test.query, test.relations, rules=PLAN_RULES), analyzer)
     assert plan.kept is not None, plan.full_reason
     assert plan.kept.rule.name == test.kept
-    run_steps(test, Variant.OPTIMIZED, plan, SparkLake(test.relations, spark_host))
+    run_steps(test, Variant.OPTIMIZED, plan, SparkLake(test.relations, spark_host), hidden_each_step=False)
 
 
 def check_stand_in(test: ViewTest, analyzer: SparkAnalyzer) -> None:
