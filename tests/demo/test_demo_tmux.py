@@ -18,7 +18,7 @@ from tests.demo.terminal import Terminal
 pytestmark = [
     pytest.mark.tmux,
     pytest.mark.spark,
-    pytest.mark.timeout(420),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(
         shutil.which("tmux") is None and os.environ.get("CI") != "true",
         reason="tmux is not installed; it is what reads the real screen",
@@ -63,7 +63,7 @@ def test_the_demo_from_first_paint_to_quit(start, tmp_path):
     def all_are_there(screen: str) -> bool:
         return all(re.search(r"fresh|running|stale", row_of(screen, name)) for name in NAMES)
 
-    terminal.wait_for("every stream table to be filled", all_are_there, 240)
+    terminal.wait_for("every stream table to be filled", all_are_there, 500)
     terminal.wait_for("one to be fresh", lambda screen: "fresh" in row_of(screen, "open_orders"), 60)
     screen = terminal.screen()
     assert "diff" in row_of(screen, "open_orders")
