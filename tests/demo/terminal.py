@@ -20,7 +20,8 @@ class Terminal:
         self.mark = f"trickle-{uuid.uuid4().hex}"
         settings = {"TRICKLE_TEST_MARK": self.mark, "COLORTERM": "truecolor", **(env or {})}
         assignments = [f"{name}={value}" for name, value in settings.items()]
-        line = shlex.join(["env", *assignments, *command])
+        # test runners leave a size in the environment, which programs believe more than the terminal
+        line = shlex.join(["env", "-u", "COLUMNS", "-u", "LINES", *assignments, *command])
         size = ("-x", str(columns), "-y", str(rows))
         # kept after its end, so that the last screen and the exit status can be read
         self._tmux("new-session", "-d", *size, line, ";", "set", "remain-on-exit", "on")
