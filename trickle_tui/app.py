@@ -138,14 +138,14 @@ class DashboardApp(App[None]):
     def on_mount(self) -> None:
         if self.ascii_only:
             self.add_class("-ascii")
-        self.updates.start()
         self.set_interval(0.5, self._tick)
         self._turning = self.set_interval(_TURN_S, self._turn, pause=True)
         self._follow_running()
         self.call_after_refresh(self._start_engine)
 
     def _start_engine(self) -> None:
-        """Only when the first picture stands; and never in the way of the keyboard."""
+        """Only when the first picture stands: its history, Spark and the scheduler load heavy libraries."""
+        self.updates.start()
         threading.Thread(target=self._start_bridge, name="dashboard start", daemon=True).start()
 
     def _start_bridge(self) -> None:

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from engine.errors import DependentsExist, RefreshFailed
@@ -435,3 +436,17 @@ async def test_spark_that_failed_says_why_and_what_helps(open_app: Open) -> None
         assert "no Java 17 or newer was found" in text
         await pilot.press("r")
         assert "▲ refresh: Spark did not start" in screen(pilot)
+
+
+async def test_keys_that_come_all_at_once_land_where_they_belong(open_app: Open) -> None:
+    """Over a slow line a whole command arrives in one packet: no letter of it may act as a key of its own."""
+    bridge = FakeBridge()
+    async with open_app(bridge) as pilot:
+        names = {":": "colon", " ": "space", "_": "underscore"}
+        for letter in ":verify lines_clean":
+            pilot.app.post_message(events.Key(names.get(letter, letter), letter))
+        pilot.app.post_message(events.Key("enter", None))
+        await until(pilot, lambda: bridge.requests == [Verify("lines_clean")])
+        for key in ("j", "j", "enter"):
+            pilot.app.post_message(events.Key(key, None))
+        await until(pilot, lambda: "Overview › top_products" in screen(pilot))

@@ -136,7 +136,7 @@ class OverviewPage(Page):
         said = 1 if self.dashboard.said is not None else 0
         needed = attention(overview, self.dashboard.now())
         rows = len(needed.needs) + (2 if needed.hints and needed.needs else 1 if needed.hints else 0)
-        shape = heights(self.size.height - 3 - said, len(overview.tables), max(1, rows), self.events_wanted)
+        shape = heights(self.area.height - 3 - said, len(overview.tables), max(1, rows), self.events_wanted)
         for name, height in (("list", shape.table_list), ("attention", shape.attention), ("events", shape.events)):
             box = self.query_one(f"#{name}", Panel)
             box.display = height > 0
@@ -150,15 +150,15 @@ class OverviewPage(Page):
 
     def _side_width(self) -> int:
         """A quarter of what is beyond the width from which there is a side panel, up to a readable line."""
-        if self.size.width < _SIDE_FROM or not self.dashboard.snapshot.overview.tables:
+        if self.area.width < _SIDE_FROM or not self.dashboard.snapshot.overview.tables:
             return 0
-        return min(60, 36 + (self.size.width - _SIDE_FROM) // 4)
+        return min(60, 36 + (self.area.width - _SIDE_FROM) // 4)
 
     def _list_room(self) -> int:
         beside = self._side_width()
         frame = 4
         scrollbar = 1 if self.grid.show_vertical_scrollbar else 0
-        return self.size.width - beside - frame - scrollbar
+        return self.area.width - beside - frame - scrollbar
 
     def _draw_list(self) -> None:
         overview = self.dashboard.snapshot.overview
@@ -216,7 +216,7 @@ class OverviewPage(Page):
         self.canvas("attention-text").show(events.attention_lines(needed, room, height, key_of))
 
     def _list_room_below(self) -> int:
-        return self.size.width - self._side_width() - 4
+        return self.area.width - self._side_width() - 4
 
     def _draw_events(self) -> None:
         overview = self.dashboard.snapshot.overview
@@ -225,7 +225,7 @@ class OverviewPage(Page):
         room = self._list_room_below()
         lines = events.event_lines(overview.events, room, max(1, _rows_inside(box)))
         self.canvas("events-text").show(lines or (span("nothing happened yet", "dim"),))
-        self.canvas("event-line").show([events.last_event(overview.events, self.size.width - 2)])
+        self.canvas("event-line").show([events.last_event(overview.events, self.area.width - 2)])
 
     def _draw_side(self) -> None:
         box = self.query_one("#side", Panel)
@@ -234,7 +234,7 @@ class OverviewPage(Page):
             return
         box.entitle(table.name)
         focus = self.dashboard.snapshot.focus_on(table.name)
-        height = self.size.height - 5 - (1 if self.dashboard.said is not None else 0)
+        height = self.area.height - 5 - (1 if self.dashboard.said is not None else 0)
         self.canvas("side-text").show(side.panel(table, focus, self._moment(), self._side_width() - 4, height))
 
     # Events
@@ -276,7 +276,7 @@ class OverviewPage(Page):
         self.draw_all()
 
     def do_events(self, argument: str) -> None:
-        shown = self.events_wanted if self.events_wanted is not None else self.size.height - 3 >= 24
+        shown = self.events_wanted if self.events_wanted is not None else self.area.height - 3 >= 24
         self.events_wanted = not shown
         self.draw_all()
 

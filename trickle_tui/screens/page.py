@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
 
 
 def bindings_of(screen: str) -> list[BindingType]:
-    """One binding for each key that means something on a screen; which action it is, the moment decides."""
+    """One binding for each key that means something on a screen; which action it is, the moment decides.
+
+    They have priority so that keys are taken in the order they come: over a slow line several come at once, and
+    what follows a `:` must land in the prompt.
+    """
     pressed = {key for action in ACTIONS if screen in action.screens for key in action.keys}
-    return [Binding(key, f"press('{key}')", show=False) for key in sorted(pressed)]
+    return [Binding(key, f"press('{key}')", show=False, priority=True) for key in sorted(pressed)]
 
 
 class Page(Screen[None]):
@@ -37,11 +42,16 @@ class Page(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._has_size = False
+        self._is_composed = False
 
     @property
     def dashboard(self) -> DashboardApp:
         return cast("DashboardApp", self.app)
+
+    @property
+    def area(self) -> Size:
+        """A page fills the terminal, whose size is known before the page's own."""
+        return self.app.size
 
     # What subclasses provide
 
@@ -89,24 +99,26 @@ class Page(Screen[None]):
         yield Prompt(candidates)
         yield Canvas(id="footer")
 
+    def on_mount(self) -> None:
+        # before the first layout, so that it need not be made twice
+        self._is_composed = True
+        self.draw_all()
+
     def on_resize(self) -> None:
-        # also the first drawing: before it there is no size to draw for
-        self._has_size = True
         self.draw_all()
 
     def on_screen_resume(self) -> None:
-        if self._has_size:
-            self.draw_all()
+        self.draw_all()
 
     def draw_all(self) -> None:
-        if not self._has_size:
+        if not self._is_composed:
             return
         self.draw_frame()
         self.draw()
 
     def draw_frame(self) -> None:
         """Header, message and footer."""
-        app, room = self.dashboard, self.size.width
+        app, room = self.dashboard, self.area.width
         self.canvas("facts").show([header.facts(app.snapshot.overview, app.now(), room, app.turn)])
         self.canvas("views").show([header.views(self.view, self.trail(), room)])
         self.canvas("footer").show([keys.footer(self.context(), room)])
@@ -116,12 +128,12 @@ class Page(Screen[None]):
         said = self.dashboard.said
         message = self.canvas("message")
         message.set_class(said is not None, "-said")
-        message.show([said.painted(self.size.width) if said is not None else EMPTY])
+        message.show([said.painted(self.area.width) if said is not None else EMPTY])
 
     def draw_turn(self) -> None:
         """Only what turns while something runs."""
         app = self.dashboard
-        self.canvas("facts").show([header.facts(app.snapshot.overview, app.now(), self.size.width, app.turn)])
+        self.canvas("facts").show([header.facts(app.snapshot.overview, app.now(), self.area.width, app.turn)])
 
     def canvas(self, name: str) -> Canvas:
         return self.query_one(f"#{name}", Canvas)
@@ -141,6 +153,10 @@ class Page(Screen[None]):
             tab=self.active_tab(),
         )
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is typed, keys are letters."""
+        return not (action == "press" and self._is_composed and self.prompt.is_open)
+
     def action_press(self, key: str) -> None:
         action = next((each for each in for_context(self.context()) if key in each.keys), None)
         if action is not None:
@@ -153,10 +169,8 @@ class Page(Screen[None]):
     def leave_prompt(self) -> None:
         """Back to what had the keyboard."""
         self.prompt.close()
-        widget = self.main_widget()
-        if widget is not None:
-            widget.focus()
+        self.set_focus(self.main_widget())
 
     def _view_clicked(self, x: int, y: int) -> None:
-        if header.view_at(x, self.view, self.size.width) == "1":
+        if header.view_at(x, self.view, self.area.width) == "1":
             self.dashboard.home()

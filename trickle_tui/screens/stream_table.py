@@ -121,7 +121,7 @@ class StreamTablePage(Page):
         self._draw_tabs(self.selected())
 
     def _draw_tabs(self, table: StreamTableStatus | None) -> None:
-        room = self.size.width
+        room = self.area.width
         tabs = [span(f" {tab} ", "text bold on select" if tab == self._tab else "dim") for tab in TABS]
         sign = Span("  ")
         facts: Line = ()
@@ -133,33 +133,33 @@ class StreamTablePage(Page):
         self.canvas("tabs").show([line(" ", spread(start, facts, room - 2), " ")])
 
     def _draw_summary(self, table: StreamTableStatus, moment: Moment) -> None:
-        wide = self.size.width >= 100
-        beside = max(50, self.size.width // 2 - 10) if wide else 0
+        wide = self.area.width >= 100
+        beside = max(50, self.area.width // 2 - 10) if wide else 0
         plots = self.query_one("#plots", Panel)
         plots.display = wide
         if wide:
             plots.set_width(beside)
-        room = self.size.width - beside - 5
+        room = self.area.width - beside - 5
         focus = self.focus_data()
         self.canvas("summary-text").show(summary.is_lines(table, focus, self.dashboard.snapshot, moment, room))
         if wide:
-            height = self.query_one("#plots-text").size.height or self.size.height - 6
+            height = self.query_one("#plots-text").size.height or self.area.height - 6
             self.canvas("plots-text").show(summary.plots_panel(table, focus, moment, beside - 4, height))
 
     def _draw_query(self) -> None:
-        wide = self.size.width >= 100
+        wide = self.area.width >= 100
         self.query_one("#columns").display = wide
         focus = self.focus_data()
         if focus is None or focus.table is None:
             self.canvas("query-text").show([span("reading its definition", "dim")])
             return
-        room = self.size.width - (_SIDE if wide else 0) - 5
+        room = self.area.width - (_SIDE if wide else 0) - 5
         self.canvas("query-text").show(sql_text.numbered(focus.table.query, room))
         self.canvas("columns-text").show(summary.column_lines(focus.table.columns, self.explanation(), _SIDE - 5))
         self.query_one("#query", Panel).entitle(subtitle="y copy")
 
     def _draw_plan(self, moment: Moment) -> None:
-        room = self.size.width - 5
+        room = self.area.width - 5
         records, record = self._records(), self._record()
         explanation = self.explanation()
         refresh, box, delta = (self.query_one(f"#{name}", Panel) for name in ("refresh", "plan", "delta"))
@@ -188,7 +188,7 @@ class StreamTablePage(Page):
 
     def _body_height(self) -> int:
         """Below header, views and tabs; above message and keys."""
-        return self.size.height - 4 - (1 if self.dashboard.said is not None else 0)
+        return self.area.height - 4 - (1 if self.dashboard.said is not None else 0)
 
     def _plan_lines(self, record: RefreshRecord | None, explanation: Explanation | None, room: int) -> tuple[Line, ...]:
         lines: list[Line] = []
@@ -209,7 +209,7 @@ class StreamTablePage(Page):
     def _draw_history(self, moment: Moment) -> None:
         records = {str(record.number): record for record in reversed(self._records())}
         grid = self.query_one("#history-grid", Grid)
-        room = self.size.width - 4
+        room = self.area.width - 4
         grid.show(
             history.head(room),
             tuple(records),

@@ -30,12 +30,12 @@ class Grid(ScrollView, can_focus=True):
     """A head that stays and rows that scroll below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("pageup,ctrl+b", "page(-1)", show=False),
-        Binding("pagedown,ctrl+f", "page(1)", show=False),
-        Binding("home,g", "edge(0)", show=False),
-        Binding("end,G", "edge(1)", show=False),
+        Binding("up,k", "move(-1)", show=False, priority=True),
+        Binding("down,j", "move(1)", show=False, priority=True),
+        Binding("pageup,ctrl+b", "page(-1)", show=False, priority=True),
+        Binding("pagedown,ctrl+f", "page(1)", show=False, priority=True),
+        Binding("home,g", "edge(0)", show=False, priority=True),
+        Binding("end,G", "edge(1)", show=False, priority=True),
     ]
 
     class Moved(Message):

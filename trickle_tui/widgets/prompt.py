@@ -108,7 +108,8 @@ class Prompt(Container):
         field.value = text
         field.cursor_position = len(text)
         self.add_class("-open")
-        field.focus()
+        # at once, not when the queue comes to it: the next key may already be there
+        self.screen.set_focus(field)
         self._offer(text)
 
     def close(self) -> None:
