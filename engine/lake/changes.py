@@ -167,7 +167,7 @@ def read(
         reader, rows, frame = _read(session, path, columns, after_version, upto_version, summary, max_driver_rows)
         frame.createOrReplaceTempView(as_view)
     except Exception as error:
-        raise failures.typed(error, f"Reading the changes of {path}", path) from error
+        raise failures.typed(error, f"Reading the changes of {path}") from error
     return SourceChange(as_view, rows, reader, (time.perf_counter() - started) * 1000)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ from engine.errors import (
     TrickleError,
     UnsupportedOperator,
 )
+from engine.lake import log
 
 #: stands in the error of a merge that met a row it must not meet
 REFUSED = "trickle_refused"
@@ -59,7 +61,10 @@ _UNKNOWN_TABLE = (
 
 
 def typed(error: BaseException, doing: str, path: str | Path | None = None) -> TrickleError:
-    """The typed error for what went wrong while `doing` something, such as 'The commit to orders'."""
+    """The typed error for what went wrong while `doing` something, such as 'The commit to orders'.
+
+    `path` is the table that was being written, if one was: its disk and its rights are looked at.
+    """
     if isinstance(error, TrickleError):
         return error
     if isinstance(error, OSError):
@@ -67,7 +72,7 @@ def typed(error: BaseException, doing: str, path: str | Path | None = None) -> T
     if _is_lost_connection(error):
         return SparkUnavailable(
             f"{doing} was cut off: Spark is gone.",
-            detail=_first_line(error),
+            detail=_said(error),
             hint="Trickle starts Spark again on the next start; the JVM's last words are in the logs folder.",
         )
     text = _everything_said(error)
@@ -79,11 +84,13 @@ def typed(error: BaseException, doing: str, path: str | Path | None = None) -> T
         )
     if _no_space(text, path):
         return _full(doing, text)
+    if _is_denied(text, path):
+        return _denied(doing, text)
     if type(error).__module__.startswith(("pyspark", "py4j")):
         return _of_spark(error, doing)
     if type(error).__module__ in ("_internal", "deltalake.exceptions"):
         return _of_delta_rs(error, doing)
-    return RefreshFailed(f"{doing} failed.", detail=f"{type(error).__name__}: {_first_line(error)}")
+    return RefreshFailed(f"{doing} failed.", detail=f"{type(error).__name__}: {_said(error)}")
 
 
 def of_query(error: BaseException, query: str) -> TrickleError:
@@ -121,13 +128,9 @@ def of_query(error: BaseException, query: str) -> TrickleError:
 def _of_system(error: OSError, doing: str, path: str | Path | None) -> TrickleError:
     if error.errno in _FULL or _no_space(str(error), path):
         return _full(doing, str(error))
-    if error.errno in _DENIED:
-        return PermissionDenied(
-            f"{doing} is not permitted.",
-            detail=str(error),
-            hint="Check the owner and the rights of the folder, and that its file system is writable.",
-        )
-    return RefreshFailed(f"{doing} failed.", detail=str(error))
+    if error.errno in _DENIED or _is_denied(str(error), path):
+        return _denied(doing, str(error))
+    return RefreshFailed(f"{doing} failed.", detail=_plain(str(error)))
 
 
 def _of_spark(error: BaseException, doing: str) -> TrickleError:
@@ -140,11 +143,7 @@ def _of_spark(error: BaseException, doing: str) -> TrickleError:
     if condition == _MULTIPLE_MATCHES:
         return InternalError(f"{doing} holds one row twice.", detail=_headline(error))
     if names & _ACCESS:
-        return PermissionDenied(
-            f"{doing} is not permitted.",
-            detail=_headline(error),
-            hint="Check the owner and the rights of the folder, and that its file system is writable.",
-        )
+        return _denied(doing, _headline(error))
     if "OutOfMemoryError" in names:
         return RefreshFailed(
             f"{doing} ran out of memory.",
@@ -157,42 +156,66 @@ def _of_spark(error: BaseException, doing: str) -> TrickleError:
 def _of_delta_rs(error: BaseException, doing: str) -> TrickleError:
     name = type(error).__name__
     if name == "CommitFailedError":
-        return CommitConflict(f"{doing} met another commit.", detail=_first_line(error))
+        return CommitConflict(f"{doing} met another commit.", detail=_said(error))
     if name == "TableNotFoundError":
-        return NotFound(f"{doing} found no Delta table.", detail=_first_line(error))
+        return NotFound(f"{doing} found no Delta table.", detail=_said(error))
     if "multiple source rows" in str(error):
-        return InternalError(f"{doing} holds one row twice.", detail=_first_line(error))
-    if "os error 13" in str(error) or "os error 30" in str(error):
-        return PermissionDenied(
-            f"{doing} is not permitted.",
-            detail=_first_line(error),
-            hint="Check the owner and the rights of the folder, and that its file system is writable.",
-        )
+        return InternalError(f"{doing} holds one row twice.", detail=_said(error))
     if "eature" in str(error) and "nsupported" in str(error):
-        return UnsupportedOperator(f"{doing} needs a feature that delta-rs lacks.", detail=_first_line(error))
-    return RefreshFailed(f"{doing} failed.", detail=_first_line(error))
+        return UnsupportedOperator(f"{doing} needs a feature that delta-rs lacks.", detail=_said(error))
+    return RefreshFailed(f"{doing} failed.", detail=_said(error))
 
 
-def _full(doing: str, detail: str) -> StorageFull:
+def _full(doing: str, said: str) -> StorageFull:
     return StorageFull(
         f"{doing} failed: the disk is full.",
-        detail=detail.splitlines()[0] if detail else None,
+        detail=_plain(said),
         hint="Free some space; the refresh is repeated by itself.",
     )
 
 
+def _denied(doing: str, said: str) -> PermissionDenied:
+    return PermissionDenied(
+        f"{doing} is not permitted.",
+        detail=_plain(said),
+        hint="Check the owner and the rights of the folder, and that its file system is writable.",
+    )
+
+
 def _no_space(text: str, path: str | Path | None) -> bool:
-    """Rust ends its text with the system's number; Java hands on the system's sentence, in its language."""
-    if f"os error {errno.ENOSPC}" in text or f"os error {errno.EDQUOT}" in text:
+    if _names(text, _FULL):
         return True
-    if os.strerror(errno.ENOSPC) in text:
-        return True
-    if path is None or "IOException" not in text:
-        return False
+    folder = _nearest(path)
     try:
-        return shutil.disk_usage(path).free < 64 * 1024
+        return folder is not None and "IOException" in text and shutil.disk_usage(folder).free < 64 * 1024
     except OSError:
         return False
+
+
+def _is_denied(text: str, path: str | Path | None) -> bool:
+    if _names(text, _DENIED):
+        return True
+    folder = _nearest(path)
+    return folder is not None and not os.access(folder, os.W_OK)
+
+
+def _names(text: str, numbers: tuple[int, ...]) -> bool:
+    """Rust ends its text with the system's number; Java hands on the system's sentence."""
+    return any(f"os error {number})" in text or os.strerror(number) in text for number in numbers)
+
+
+def _nearest(path: str | Path | None) -> Path | None:
+    """The table's folder on this machine, or the one that it would be made in."""
+    folder = log.local_path(str(path)) if path is not None else None
+    while folder is not None and not folder.exists() and folder.parent != folder:
+        folder = folder.parent
+    return folder
+
+
+def _plain(said: str) -> str:
+    """Without the colours and the drawing of delta-rs, in one line."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", said).replace("↳", " ")
+    return " ".join(text.split())[:1000]
 
 
 def _refusal(text: str) -> str:
@@ -332,6 +355,5 @@ def _everything_said(error: BaseException) -> str:
     return "\n".join(said) or str(error)
 
 
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0][:1000] if text else type(error).__name__
+def _said(error: BaseException) -> str:
+    return _plain(str(error)) or type(error).__name__

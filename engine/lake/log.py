@@ -224,4 +224,4 @@ def _opened(path: str, version: int | None) -> Definition:
             },
         )
     except Exception as error:
-        raise failures.typed(error, f"Reading the definition of {path}", path) from error
+        raise failures.typed(error, f"Reading the definition of {path}") from error

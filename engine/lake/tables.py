@@ -61,7 +61,7 @@ def pin(path: str, version: int | None = None) -> Pinned:
         handle = DeltaTable(path, version=version)
         return Pinned(path, handle.version(), str(handle.metadata().id), handle)
     except Exception as error:
-        raise failures.typed(error, f"Opening {path}", path) from error
+        raise failures.typed(error, f"Opening {path}") from error
 
 
 def columns(path: str, version: int | None = None) -> tuple[Column, ...]:
