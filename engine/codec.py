@@ -128,9 +128,7 @@ def _optional(arguments: tuple[Any, ...]) -> Decoder:
 def _record(kind: type) -> Decoder:
     hints = get_type_hints(kind)
     decoders = [(each.name, _decoder(hints[each.name])) for each in fields(kind)]
-    required = {
-        each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING
-    }
+    required = {each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING}
 
     def decode(plain: Any) -> Any:
         # A field that an older program did not know takes its default; one of a newer program is left out.

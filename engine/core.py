@@ -21,13 +21,14 @@ from engine.lake import queries, quoting
 from engine.lake.heads import HeadReader
 from engine.lake.session import SparkHost
 from engine.observe.history import History
-from engine.records import Explanation, RefreshMode, StreamTable, VerifyResult
+from engine.records import RefreshMode, StreamTable
 from engine.refresh import verify
 from engine.refresh.define import Definitions
 from engine.refresh.ledger import Ledger
 from engine.refresh.plans import Plans, SparkAnalyzer
 from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources
+from engine.results import Explanation, VerifyResult
 from engine.schedule.loop import Scheduler
 
 if TYPE_CHECKING:

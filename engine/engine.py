@@ -24,10 +24,7 @@ from engine.events import EventBus
 from engine.lake.session import SparkHost
 from engine.observe.history import History
 from engine.records import (
-    CreateResult,
-    DropResult,
     Event,
-    Explanation,
     Initiator,
     Overview,
     RefreshRecord,
@@ -35,13 +32,11 @@ from engine.records import (
     SchedulerStatus,
     SourceStatus,
     SparkStatus,
-    SqlResult,
     StreamTable,
     StreamTableStatus,
-    VerifyResult,
-    VersionInfo,
 )
 from engine.refresh.status import status_of
+from engine.results import CreateResult, DropResult, Explanation, SqlResult, VerifyResult, VersionInfo
 from engine.workspace import Workspace
 
 if TYPE_CHECKING:

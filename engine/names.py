@@ -14,9 +14,7 @@ _LETTERS_AND_DIGITS = _LETTERS | frozenset("0123456789")
 def check_name(name: str) -> str:
     """`name` itself when it may be used; names become folder names, so nothing exotic is allowed."""
     if not name:
-        raise InvalidArgument(
-            "a name is needed", hint="use letters, digits and _, starting with a letter or _"
-        )
+        raise InvalidArgument("a name is needed", hint="use letters, digits and _, starting with a letter or _")
     if "." in name and all(is_name(part) for part in name.split(".")):
         raise InvalidArgument(
             f"the name {name} has a schema in front",
@@ -38,11 +36,7 @@ def check_name(name: str) -> str:
 
 
 def is_name(name: str) -> bool:
-    return (
-        0 < len(name) <= MAX_LENGTH
-        and name[0] in _LETTERS
-        and all(each in _LETTERS_AND_DIGITS for each in name)
-    )
+    return 0 < len(name) <= MAX_LENGTH and name[0] in _LETTERS and all(each in _LETTERS_AND_DIGITS for each in name)
 
 
 def same_name(one: str, other: str) -> bool:

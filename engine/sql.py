@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from engine.compile import statements as s
 from engine.compile.tokens import within
 from engine.errors import Position, TrickleError
-from engine.records import SqlResult
+from engine.results import SqlResult
 
 if TYPE_CHECKING:
     from engine.engine import Engine

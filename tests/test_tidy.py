@@ -30,7 +30,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"catalog"}),
     frozenset({"algebra"}),
     # what every layer may speak
-    frozenset({"config", "workspace", "events", "failpoints", "records", "errors", "names"})
+    frozenset({"config", "workspace", "events", "failpoints", "records", "results", "errors", "names"})
     | frozenset({"clock", "codec", "durations", "files"}),
 )
 
@@ -49,7 +49,7 @@ FENCES: dict[str, tuple[str, ...]] = {
 }
 
 #: What the dashboard may know of the engine outside its bridge: values, never behaviour.
-TUI_MAY_KNOW = ("engine.records", "engine.errors")
+TUI_MAY_KNOW = ("engine.records", "engine.results", "engine.errors")
 TUI_BRIDGE = ("trickle_tui/bridge.py", "trickle_tui/engine_bridge.py")
 
 LINES_MAX = 450

@@ -16,7 +16,7 @@ from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from engine.errors import TrickleError
-from engine.records import Explanation
+from engine.results import Explanation
 from trickle_tui import locations, themes
 from trickle_tui.actions import BY_ID
 from trickle_tui.bridge import Bridge, open_bridge

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.engine import Engine
 from engine.errors import InternalError
-from engine.records import SqlResult, StreamTableStatus
+from engine.records import StreamTableStatus
+from engine.results import SqlResult
 from trickle_tui.snapshot import (
     Answer,
     Cancel,

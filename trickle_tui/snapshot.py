@@ -5,14 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from engine.records import (
-    Explanation,
-    Overview,
-    RefreshRecord,
-    StreamTable,
-    StreamTableStatus,
-    VerifyResult,
-)
+from engine.records import Overview, RefreshRecord, StreamTable, StreamTableStatus
+from engine.results import Explanation, VerifyResult
 
 
 @dataclass(frozen=True)

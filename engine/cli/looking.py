@@ -17,7 +17,6 @@ from engine.cli.wording import (
 )
 from engine.errors import InvalidArgument
 from engine.records import (
-    Explanation,
     Frontier,
     Outcome,
     RefreshRecord,
@@ -26,6 +25,7 @@ from engine.records import (
     StreamTable,
     StreamTableStatus,
 )
+from engine.results import Explanation
 
 
 def add_commands(commands: _SubParsersAction[Any]) -> None:

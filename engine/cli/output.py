@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from engine.errors import Position, TrickleError
-from engine.records import Notice, SqlResult
+from engine.records import Notice
+from engine.results import SqlResult
 
 _COLOURS = {
     "red": "31",

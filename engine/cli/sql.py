@@ -12,16 +12,8 @@ from engine.cli.sources import print_sources
 from engine.cli.stream_tables import print_verdict
 from engine.cli.wording import refresh_line
 from engine.errors import QueryParseError, TrickleError
-from engine.records import (
-    CreateResult,
-    DropResult,
-    Explanation,
-    RefreshRecord,
-    SourceStatus,
-    SqlResult,
-    StreamTableStatus,
-    VerifyResult,
-)
+from engine.records import RefreshRecord, SourceStatus, StreamTableStatus
+from engine.results import CreateResult, DropResult, Explanation, SqlResult, VerifyResult
 
 if TYPE_CHECKING:
     from engine.compile.statements import Statement

@@ -10,7 +10,8 @@ from engine.cli.output import Output
 from engine.cli.session import asking_for_cdf, open_engine, text_of
 from engine.cli.wording import duration_text, refresh_line
 from engine.errors import InvalidArgument, TrickleError
-from engine.records import CreateResult, Outcome, RefreshRecord, VerifyResult
+from engine.records import Outcome, RefreshRecord
+from engine.results import CreateResult, VerifyResult
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.algebra.display import show
 from engine.algebra.nodes import Node
-from engine.records import Stage
+from engine.results import Stage
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
 from engine.errors import InvalidArgument, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
-from engine.records import Column, Notice, PlanNode, Reason, ReasonCode
+from engine.records import Column, Notice, Reason, ReasonCode
+from engine.results import PlanNode
 
 #: what Delta refuses in a column name without column mapping
 ILLEGAL_IN_NAMES = " ,;{}()\n\t="

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from engine.algebra.nodes import Node
 from engine.compile.keep import Kept
 from engine.compile.picture import Picture, draw
-from engine.records import Column, Notice, PlanNode, Reason, Stage
+from engine.records import Column, Notice, Reason
+from engine.results import PlanNode, Stage
 
 #: counts up when the same query is kept in another form, so that stored tables of the old form are rebuilt
 LAYOUT = 1

@@ -12,7 +12,8 @@ from pathlib import Path
 from engine.demo.stream_tables import DEFINITIONS, Definition
 from engine.demo.workspace import create_stream_tables, open_demo
 from engine.engine import Engine
-from engine.records import CreateResult, Outcome, ReasonCode, RefreshRecord, SparkStatus, VerifyResult
+from engine.records import Outcome, ReasonCode, RefreshRecord, SparkStatus
+from engine.results import CreateResult, VerifyResult
 
 #: between two rounds of refreshes, so that the shop has changed
 PAUSE_S = 1.5

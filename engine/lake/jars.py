@@ -21,6 +21,7 @@ from pathlib import Path
 
 from engine.errors import SparkUnavailable, StorageFull, TrickleError
 from engine.lake.java import JavaHome, find_java
+from engine.lake.trust import java_options
 
 #: a file that names an Ivy settings file, for networks that reach no public repository
 IVY_SETTINGS_VARIABLE = "TRICKLE_IVY_SETTINGS"
@@ -142,7 +143,9 @@ def _run_ivy(work: Path, java: JavaHome, stopping: Callable[[], bool]) -> None:
     if not ivy:
         raise SparkUnavailable("This PySpark has no Ivy to fetch Delta's jars with.")
     # relative names: Ivy would read brackets in the name of a home folder as its own placeholders
-    command = [str(java.path / "bin" / "java"), "-cp", str(ivy[-1]), "org.apache.ivy.Main", "-warn"]
+    # a Java of the machine has been told by its owner whom to trust; the bundled one has not
+    trust = java_options(work) if java.bundled else ()
+    command = [str(java.path / "bin" / "java"), *trust, "-cp", str(ivy[-1]), "org.apache.ivy.Main", "-warn"]
     command += ["-ivy", "ivy.xml", "-cache", "cache", "-types", "jar"]
     command += ["-retrieve", "jars/[artifact]-[revision].[ext]"]
     settings = os.environ.get(IVY_SETTINGS_VARIABLE)

@@ -30,21 +30,12 @@ from engine.lake import queries, tables
 from engine.lake.stamp import last_stamp
 from engine.names import check_name
 from engine.observe.history import History
-from engine.records import (
-    CreateResult,
-    DropResult,
-    EventKind,
-    Initiator,
-    Notice,
-    ReasonCode,
-    RefreshMode,
-    Severity,
-    StreamTable,
-)
+from engine.records import EventKind, Initiator, Notice, ReasonCode, RefreshMode, Severity, StreamTable
 from engine.refresh.observe import without_changes
 from engine.refresh.plans import Plans
 from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources
+from engine.results import CreateResult, DropResult
 
 if TYPE_CHECKING:
     from engine.config import Settings

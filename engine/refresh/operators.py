@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from engine.records import OperatorStats, PlanNode
+from engine.records import OperatorStats
 from engine.refresh.job import Applied
 from engine.refresh.observe import SourceMove
+from engine.results import PlanNode
 
 
 def operators(

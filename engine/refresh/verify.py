@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from engine.algebra.types import is_float
 from engine.errors import InvalidArgument, NotPopulated
 from engine.lake import queries, quoting
-from engine.records import Column, StreamTable, VerifyResult
+from engine.records import Column, StreamTable
 from engine.refresh.choose import is_volatile
 from engine.refresh.observe import Target
+from engine.results import VerifyResult
 
 if TYPE_CHECKING:
     from engine.lake.spark_types import DataFrame, SparkSession

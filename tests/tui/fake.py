@@ -17,12 +17,10 @@ from engine.records import (
     Column,
     Event,
     EventKind,
-    Explanation,
     Initiator,
     OperatorStats,
     Outcome,
     Overview,
-    PlanNode,
     Reason,
     ReasonCode,
     RefreshMode,
@@ -34,12 +32,11 @@ from engine.records import (
     SourceVersion,
     SparkPhase,
     SparkStatus,
-    Stage,
     State,
     StreamTable,
     StreamTableStatus,
-    VerifyResult,
 )
+from engine.results import Explanation, PlanNode, Stage, VerifyResult
 from trickle_tui.snapshot import (
     Answer,
     Cancel,

@@ -12,16 +12,12 @@ from engine import config
 from engine.errors import NotFound, RefreshFailed, SourceWithoutChanges
 from engine.records import (
     Column,
-    CreateResult,
-    DropResult,
     Event,
     EventKind,
-    Explanation,
     Initiator,
     Notice,
     Outcome,
     Overview,
-    PlanNode,
     Reason,
     ReasonCode,
     RefreshMode,
@@ -34,14 +30,11 @@ from engine.records import (
     SourceVersion,
     SparkPhase,
     SparkStatus,
-    SqlResult,
-    Stage,
     State,
     StreamTable,
     StreamTableStatus,
-    VerifyResult,
-    VersionInfo,
 )
+from engine.results import CreateResult, DropResult, Explanation, PlanNode, SqlResult, Stage, VerifyResult, VersionInfo
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -34,7 +34,8 @@ from engine.errors import (
     SourceWithoutChanges,
     UnsupportedOperator,
 )
-from engine.records import CreateResult, Outcome, SchedulerPlace, SqlResult, VerifyResult
+from engine.records import Outcome, SchedulerPlace
+from engine.results import CreateResult, SqlResult, VerifyResult
 from engine.workspace import Workspace
 from tests.unit.fake_engine import NOON, FakeEngine, refresh_record, status
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -55,15 +56,17 @@ class Page(Screen[None]):
 
     # What subclasses provide
 
+    @abstractmethod
     def middle(self) -> ComposeResult:
-        raise NotImplementedError
+        """The widgets between header and footer."""
 
+    @abstractmethod
     def draw(self) -> None:
         """Show the app's present snapshot."""
-        raise NotImplementedError
 
+    @abstractmethod
     def selected(self) -> StreamTableStatus | None:
-        raise NotImplementedError
+        """The stream table that actions are meant for, if there is one."""
 
     def trail(self) -> Line:
         """What stands at the right of the views."""

@@ -9,7 +9,8 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widget import Widget
 
-from engine.records import Explanation, RefreshRecord, StreamTableStatus
+from engine.records import RefreshRecord, StreamTableStatus
+from engine.results import Explanation
 from trickle_tui import actions, format, sql_text, state
 from trickle_tui.paint import Line, Span, line, span, spread
 from trickle_tui.screens.page import Page, bindings_of

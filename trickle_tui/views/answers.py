@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from engine.records import (
-    CreateResult,
-    DropResult,
-    Explanation,
-    Outcome,
-    Overview,
-    RefreshRecord,
-    SourceStatus,
-    SqlResult,
-    StreamTableStatus,
-    VerifyResult,
-)
+from engine.records import Outcome, Overview, RefreshRecord, SourceStatus, StreamTableStatus
+from engine.results import CreateResult, DropResult, Explanation, SqlResult, VerifyResult
 from trickle_tui import format
 from trickle_tui.paint import EMPTY, Line, Span, columns, left, line, right, span, wrap
 from trickle_tui.snapshot import Rows

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from engine.records import Explanation, OperatorStats, PlanNode, RefreshRecord
+from engine.records import OperatorStats, RefreshRecord
+from engine.results import Explanation, PlanNode
 from trickle_tui import format, plots
 from trickle_tui.paint import EMPTY, Line, Span, columns, cut, left, line, right, span, spread, width
 from trickle_tui.views import modes

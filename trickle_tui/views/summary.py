@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.records import Column, Explanation, StreamTable, StreamTableStatus
+from engine.records import Column, StreamTable, StreamTableStatus
+from engine.results import Explanation
 from trickle_tui import format, state
 from trickle_tui.paint import EMPTY, Line, Span, columns, cut, left, line, right, span, wrap
 from trickle_tui.snapshot import Focus, Snapshot
