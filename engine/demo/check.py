@@ -53,7 +53,7 @@ class Checked:
 def check(folder: Path, refreshes: int, overrides: Mapping[str, str], say: Callable[[str], None]) -> tuple[str, ...]:
     """Runs it and tells what happens; returns what went wrong, nothing when all is well."""
     began = time.monotonic()
-    say(f"trickle demo --check: {folder}, {refreshes} refreshes of {len(DEFINITIONS)} stream tables")
+    say(f"trickle demo --check: {folder}, {len(DEFINITIONS)} stream tables, each refreshed {refreshes} ×")
     with (
         open_demo(folder, WRITER_PAUSE_S) as workspace,
         Engine.open(workspace.root, overrides=overrides) as engine,

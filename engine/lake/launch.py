@@ -76,6 +76,7 @@ class Jvm:
 
     def kill(self) -> None:
         """End it: at once where nobody else is concerned, politely where a cluster should hear of it."""
+        _expect_the_end(self.context)
         if self.alive() and not self.local:
             self.process.terminate()
             with suppress(subprocess.TimeoutExpired):
@@ -214,6 +215,13 @@ def _environment(java_home: Path) -> Iterator[None]:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
+
+
+def _expect_the_end(context: SparkContext) -> None:
+    """PySpark's server of accumulators prints a traceback to the terminal when the JVM leaves it."""
+    server = context._accumulatorServer
+    if server is not None:
+        server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
 
 
 def _forget_context(context: SparkContext | None) -> None:
