@@ -6,6 +6,7 @@ Pillow is a development dependency, used for the pictures in the documentation o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
@@ -17,12 +18,15 @@ from rich.cells import cell_len
 from trickle_tui.strips import Cell
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
     from rich.style import Style
 
 CELL_WIDTH, CELL_HEIGHT = 12, 26
 _FONT_SIZE = 20
+#: steps between a colour and its ground: the soft edges of letters
+_EDGES = 5
 _FOLDERS = (
     Path("/usr/share/fonts/truetype/dejavu"),
     Path("/usr/share/fonts/TTF"),
@@ -66,7 +70,23 @@ def save_png(rows: Sequence[Sequence[Cell]], file: Path, ground: str) -> None:
             _cell(draw, fonts, x * CELL_WIDTH * 2, y * CELL_HEIGHT * 2, cell, ground)
     image = image.resize((wide * CELL_WIDTH, len(rows) * CELL_HEIGHT), Image.Resampling.LANCZOS)
     file.parent.mkdir(parents=True, exist_ok=True)
-    image.save(file, optimize=True)
+    image.quantize(palette=_palette(rows, ground), dither=Image.Dither.NONE).save(file, optimize=True)
+
+
+def _palette(rows: Sequence[Sequence[Cell]], ground: str) -> Image:
+    """The colours on the screen and their edges: exact where it matters, and a quarter of the size."""
+    from PIL import Image
+
+    pairs = Counter(_colors(cell.style, ground) for row in rows for cell in row)
+    wanted: dict[tuple[int, ...], None] = {}
+    for (front, back), _ in pairs.most_common():
+        ends = [tuple(int(color[at : at + 2], 16) for at in (1, 3, 5)) for color in (back, front)]
+        for step in range(_EDGES + 1):
+            wanted[tuple(round(a + (b - a) * step / _EDGES) for a, b in zip(*ends, strict=True))] = None
+    flat = [part for color in list(wanted)[:256] for part in color]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(flat + flat[:3] * (256 - len(flat) // 3))
+    return palette
 
 
 def save_svg(rows: Sequence[Sequence[Cell]], file: Path, ground: str) -> None:

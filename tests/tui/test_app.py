@@ -114,7 +114,7 @@ async def test_the_tabs_show_query_plan_and_history(open_app: Open) -> None:
         assert "KEPT BESIDE THEM" in screen(pilot)
         await pilot.press("tab")
         await until(pilot, lambda: "numbers of #1741" in screen(pilot))
-        assert "└─ Join inner customer_id = customers.id" in screen(pilot)
+        assert "└─ Join inner customer_id = customers" in screen(pilot)
         await pilot.press("left", "left")
         await until(pilot, lambda: "numbers of #1739" in screen(pilot))
         assert "2 newer →" in screen(pilot)

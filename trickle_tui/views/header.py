@@ -22,8 +22,10 @@ from trickle_tui.paint import EMPTY, Line, Part, Span, line, span, spread, width
 VIEWS = (("1", "Overview"),)
 
 _NARROW = 100
-#: running ones show as jobs of Spark, frozen ones never change
-_NOT_COUNTED = frozenset({State.RUNNING, State.FROZEN})
+#: these leave first: running ones also show as jobs of Spark, frozen ones never change
+_LEAST_NEWS = frozenset({State.RUNNING, State.FROZEN})
+#: from this many of its intervals on a staleness is lifted, whatever state its table is in
+_TOO_OLD = 2.0
 
 
 def facts(overview: Overview, now: datetime, room: int, turn: int = 0) -> Line:
@@ -39,10 +41,20 @@ def facts(overview: Overview, now: datetime, room: int, turn: int = 0) -> Line:
         gap if not narrow else "  ",
         _spark(overview.spark, narrow, turn),
     )
-    end = line(_counts(overview.tables, narrow), _worst(overview, now))
-    if width(start) + width(end) + 2 > room - 2:
-        # the words of states go before the facts do
-        end = line(_counts(overview.tables, True), _worst(overview, now))
+    worst = _worst(overview, now)
+    every = tuple(overview.tables)
+    newsworthy = tuple(table for table in every if table.state not in _LEAST_NEWS)
+    space = room - 4 - width(start) - width(worst)
+    # some states go before the words do, and words before the facts
+    choices = ((every, False), (newsworthy, False), (every, True))
+    counts = EMPTY
+    for tables, short in choices[2:] if narrow else choices:
+        counts = _counts(tables, short)
+        if width(counts) <= space:
+            break
+    else:
+        counts = _counts(newsworthy, True)
+    end = line(counts, worst)
     return line(" ", spread(start, end, room - 2), " ")
 
 
@@ -84,7 +96,7 @@ def _counts(tables: Sequence[StreamTableStatus], narrow: bool) -> Line:
     seen: dict[str, int] = {}
     for each in state.SEVERITY:
         number = counted[each]
-        if not number or each in _NOT_COUNTED:
+        if not number:
             continue
         key = state.glyph(each)
         if narrow and key in seen:
@@ -121,7 +133,12 @@ def _worst(overview: Overview, now: datetime) -> Line:
         for table in overview.tables
         if table.staleness_s is not None and table.state not in state.HELD and table.interval_s > 0
     ]
-    return span(f"worst {format.age(max(within)[1] + since)}", "dim") if within else EMPTY
+    if not within:
+        return EMPTY
+    ratio, staleness_s = max(within)
+    return line(
+        Span("worst ", "dim"), Span(format.age(staleness_s + since), "stale bold" if ratio > _TOO_OLD else "dim")
+    )
 
 
 def views(active: str, end: Part, room: int, shown: Sequence[tuple[str, str]] = VIEWS) -> Line:

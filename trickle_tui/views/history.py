@@ -41,7 +41,7 @@ def row(record: RefreshRecord, now: datetime, room: int, selected: bool) -> Line
         "ID": span(f"#{record.number}", "faint"),
         "AT": span(format.moment(record.finished_at, now), "faint"),
         "OUTCOME": span(modes.outcome(record), modes.outcome_role(record)),
-        "BY": span(_BY.get(record.initiated_by.value, record.initiated_by.value.lower()), "dim"),
+        "BY": span(modes.initiator(record), "dim"),
         "ROWS IN": _number(record.rows_in, "", worked),
         "INSERTED": _number(record.rows_inserted, "+", worked),
         "UPDATED": _number(record.rows_updated, "~", worked),
@@ -55,9 +55,6 @@ def row(record: RefreshRecord, now: datetime, room: int, selected: bool) -> Line
     ]
     lead = Span("▌" if selected else " ", "accent")
     return line(lead, columns(cells), "  ", _why(record))
-
-
-_BY = {"SCHEDULER": "schedule", "MANUAL": "hand"}
 
 
 def _number(value: int, sign: str, worked: bool) -> Line:

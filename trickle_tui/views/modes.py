@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.records import Outcome, ReasonCode, RefreshMode, RefreshRecord, StreamTableStatus
+from engine.records import Initiator, Outcome, ReasonCode, RefreshMode, RefreshRecord, StreamTableStatus
 
 #: one word for the list; the full text stands in the panels
 _SHORT = {
@@ -61,6 +61,18 @@ def outcome_role(record: RefreshRecord) -> str:
 
 def did_work(record: RefreshRecord) -> bool:
     return record.outcome in (Outcome.DIFFERENTIAL, Outcome.FULL, Outcome.REINITIALIZE)
+
+
+def is_usual_work(record: RefreshRecord) -> bool:
+    """What a plot compares; the first fill of a table would only flatten all that comes after."""
+    return did_work(record) and record.reason.code is not ReasonCode.NOT_POPULATED
+
+
+def initiator(record: RefreshRecord) -> str:
+    """Who wanted it: 'schedule', 'hand', 'event' …"""
+    return {Initiator.SCHEDULER: "schedule", Initiator.MANUAL: "hand"}.get(
+        record.initiated_by, record.initiated_by.value.lower()
+    )
 
 
 def rows_changed(record: RefreshRecord) -> int:

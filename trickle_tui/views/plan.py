@@ -37,7 +37,7 @@ def refresh_lines(history: Sequence[RefreshRecord], index: int, now: datetime, r
         Span(modes.outcome(record), "failed" if record.error else "text"),
         "  ",
         Span(format.moment(record.finished_at, now), "faint"),
-        Span(f"   by {record.initiated_by.value.lower()}   ", "dim"),
+        Span(f"   by {modes.initiator(record)}   ", "dim"),
         f"{changed} rows" if modes.did_work(record) else "",
     )
     lines = [spread(start, _took(record), room)]
@@ -130,7 +130,9 @@ def operator_lines(record: RefreshRecord, room: int) -> tuple[Line, ...]:
     text_room = room - numbers - 2
     tree = tree_leads([each.depth for each in operators])
     longest = max(len(lead) + len(f"{each.label} {each.detail}") for lead, each in zip(tree, operators, strict=True))
-    name_room = min(longest + 1, max(20, int(text_room * 0.62)))
+    # rules are short: they get what they need, the operators' details the rest
+    rules = max(len("RULE"), *(len(each.rule) for each in operators))
+    name_room = min(longest + 1, max(20, text_room - 1 - min(rules, int(text_room * 0.38))))
     rule_room = text_room - name_room - 1
     total = sum(each.duration_ms or 0.0 for each in operators)
     head = columns(

@@ -154,7 +154,7 @@ def rows_plot(history: Sequence[RefreshRecord], now: datetime, room: int, rows: 
     points = [
         ((now - record.finished_at).total_seconds(), float(modes.rows_changed(record)))
         for record in history
-        if modes.did_work(record)
+        if modes.is_usual_work(record)
     ]
     plot_room = room - _LABELS - 1
     window = window_s([ago for ago, _ in points])
