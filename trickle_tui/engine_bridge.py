@@ -41,7 +41,7 @@ _HISTORY = 200
 #: rows of a statement that are shown
 _ROWS = 500
 #: closing stops Spark and the scheduler; leaving the dashboard does not wait longer for that
-_CLOSE_S = 1.0
+_CLOSE_S = 0.5
 
 
 class EngineBridge:

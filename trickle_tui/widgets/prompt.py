@@ -161,4 +161,4 @@ class Prompt(Container):
         shown = Span(candidate.shown.ljust(24), role)
         help_text = cut(span(candidate.help, f"dim on {ground}"), _HELP_ROOM)
         rest = Span(" " * (_HELP_ROOM - width(help_text)), f"dim on {ground}")
-        return line(Span(" ", f"text on {ground}"), shown, help_text, rest)
+        return line(Span("▌" if index == self._chosen else " ", f"accent on {ground}"), shown, help_text, rest)
