@@ -9,22 +9,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.generators.spark import SparkGenerator
 
 from engine.compile import functions
+from engine.compile.dialect import Spark4
 from engine.compile.positions import position
 from engine.errors import NotFound, Position, QueryParseError, QueryTooComplex, VolatileFunction
-
-
-class _NestedWith(SparkGenerator):
-    """sqlglot would lift a WITH out of a derived table, where its names can clash; Spark needs no such help."""
-
-    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
 
 @dataclass(frozen=True)
@@ -42,13 +35,13 @@ class ParsedQuery:
 
     def rendered(self, pretty: bool = False) -> str:
         """The query as sqlglot understood it; Spark must find that it means the same as `text`."""
-        return _NestedWith(dialect="spark", pretty=pretty).generate(self.tree)
+        return self.tree.sql(dialect=Spark4, pretty=pretty)
 
 
 def parse(text: str, limits: Limits | None = None) -> ParsedQuery:
     limits = limits or Limits()
     try:
-        statements = [each for each in sqlglot.parse(text, dialect="spark") if each is not None]
+        statements = [each for each in sqlglot.parse(text, dialect=Spark4) if each is not None]
     except RecursionError:
         raise _too_deep(limits) from None
     except SqlglotError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlglot
 from sqlglot import exp
 
+from engine.compile.dialect import Spark4
 from engine.errors import Position
 
 
@@ -47,7 +48,7 @@ def clause_position(node: exp.Expr, text: str) -> Position | None:
     if not starts:
         return None
     start = min(starts)
-    for token in reversed([each for each in sqlglot.tokenize(text, dialect="spark") if each.start < start]):
+    for token in reversed([each for each in sqlglot.tokenize(text, dialect=Spark4) if each.start < start]):
         if not set(token.text.upper().split()) <= leading:
             break
         start = token.start

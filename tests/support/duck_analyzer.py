@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import sqlglot
 from sqlglot import exp
 
+from engine.compile.dialect import Spark4
 from engine.records import Column
 from tests.support.spark_types import UNKNOWN, type_of
 
@@ -24,14 +25,14 @@ class DuckAnalyzer:
         self.asked: dict[str, tuple[Column, ...]] = {}
 
     def describe(self, sql: str) -> tuple[Column, ...]:
-        tree = sqlglot.parse_one(sql, dialect="spark")
+        tree = sqlglot.parse_one(sql, dialect=Spark4)
         assert isinstance(tree, exp.Query)
         self.asked[sql] = answer = _query(tree, self.relations)
         return answer
 
     def same_semantics(self, one: str, other: str) -> bool:
         """As strict as can be without Spark: both must read the same again."""
-        one_sql, other_sql = (sqlglot.parse_one(each, dialect="spark").sql("duckdb") for each in (one, other))
+        one_sql, other_sql = (sqlglot.parse_one(each, dialect=Spark4).sql("duckdb") for each in (one, other))
         # DATE '…' and a cast of the string are the same.
         return one_sql.replace("TRY_CAST", "CAST") == other_sql.replace("TRY_CAST", "CAST")
 

@@ -23,6 +23,7 @@ from sqlglot import exp
 
 from engine.algebra.nodes import WEIGHT, Leaf, Node, Role
 from engine.compile.bind import STATEMENT_RULES, Change, bind
+from engine.compile.dialect import Spark4
 from engine.compile.keep import OP, POSITION, SEQUENCE, Kept
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
@@ -65,7 +66,7 @@ class FakeLake:
 
     def run(self, dml: str) -> None:
         """Statements in Spark's dialect that change sources: INSERT, UPDATE, DELETE."""
-        for statement in sqlglot.parse(dml, dialect="spark"):
+        for statement in sqlglot.parse(dml, dialect=Spark4):
             match statement:
                 case None:
                     continue
@@ -254,7 +255,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 @lru_cache(maxsize=16)
 def _translated(query: str) -> str:
-    return _duck(sqlglot.parse_one(query, dialect="spark"))
+    return _duck(sqlglot.parse_one(query, dialect=Spark4))
 
 
 @cache

@@ -11,7 +11,7 @@ from engine.algebra.nodes import Node
 from engine.compile.keep.by_row import keep_rows
 from engine.compile.keep.group_recompute import keep_recomputed_groups
 from engine.compile.keep.group_sums import keep_group_sums
-from engine.compile.keep.kept import OP, POSITION, SEQUENCE, Kept
+from engine.compile.keep.kept import NET, OP, POSITION, SEQUENCE, Kept
 from engine.errors import InternalError
 
 WAYS = (keep_group_sums, keep_recomputed_groups, keep_rows)
@@ -25,4 +25,4 @@ def choose(root: Node) -> Kept:
     raise InternalError("no way to keep the result")
 
 
-__all__ = ["OP", "POSITION", "SEQUENCE", "WAYS", "Kept", "choose"]
+__all__ = ["NET", "OP", "POSITION", "SEQUENCE", "WAYS", "Kept", "choose"]

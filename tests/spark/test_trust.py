@@ -1,0 +1,84 @@
+"""Spark finds that what the compiler understood means the same as the text, for all that people write every day.
+
+A query that is not trusted is recomputed on each refresh: right, but slow, and for no reason of its own.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.compile.parse import parse
+from engine.lake.session import SparkHost
+
+pytestmark = pytest.mark.spark
+
+EXPRESSIONS = """
+nvl(k, 1) ; ifnull(k, 1) ; nvl2(k, 1, 2) ; if(k > 1, 1, 2) ; k <> 1 ; k != 1 ; k == 1 ; s || 'x' ; concat(s, 'x')
+concat_ws(',', s, s) ; substr(s, 1, 2) ; substring(s, 2) ; left(s, 2) ; right(s, 2) ; trim(s) ; ltrim(s) ; length(s)
+char_length(s) ; k::bigint ; cast(k as string) ; try_cast(s as int) ; k div 2 ; k % 2 ; mod(k, 2) ; pmod(k, 2) ; -k
+abs(k) ; round(v, 1) ; floor(v) ; ceil(v) ; power(k, 2) ; sqrt(k) ; year(d) ; month(d) ; day(d) ; trunc(d, 'MM')
+date_trunc('month', ts) ; date_add(d, 1) ; date_sub(d, 1) ; d + interval 1 day ; d + interval '1' month ; datediff(d, d)
+to_date(s) ; to_date(s, 'yyyy-MM-dd') ; to_timestamp(s) ; date_format(ts, 'yyyy') ; extract(year from d) ; hour(ts)
+s like 'a%' ; s not like 'a%' ; s rlike 'a' ; s in ('a', 'b') ; s not in ('a') ; k between 1 and 2
+k not between 1 and 2 ; k is null ; k is not null ; not (k is null) ; k <=> 1 ; coalesce(k, 1, 2) ; nullif(k, 1)
+greatest(k, 1) ; least(k, 1) ; case k when 1 then 'a' else 'b' end ; case when k = 1 then 'a' end ; 1.5 ; 1e3 ; 1.5D
+100L ; 'it''s' ; "dq" ; true ; k = 1 and s = 'a' or v > 1 ; upper(s) ; ucase(s) ; lower(s) ; replace(s, 'a', 'b')
+split(s, ',')[0] ; regexp_replace(s, 'a', 'b') ; regexp_extract(s, '(a)', 1) ; instr(s, 'a') ; locate('a', s)
+lpad(s, 5, ' ') ; md5(s) ; sha2(s, 256) ; hash(k) ; xxhash64(k) ; get_json_object(s, '$.a') ; array(k, k)[0]
+named_struct('a', k).a ; map('a', k)['a'] ; size(array(k)) ; element_at(array(k), 1) ; date '2020-01-01'
+timestamp '2020-01-01 00:00:00' ; unix_timestamp(ts) ; cast(v as decimal(12, 4)) ; v * 1.1 ; v / 2 ; sign(k) ; ln(f)
+isnull(k) ; isnotnull(k) ; isnan(f) ; dayofweek(d) ; weekofyear(d) ; quarter(d) ; last_day(d) ; add_months(d, 1)
+months_between(d, d) ; bigint(k) ; string(k) ; k & 1 ; initcap(s) ; reverse(s) ; repeat(s, 2) ; equal_null(k, 1)
+"""
+
+QUERIES = (
+    "SELECT k, count(*) AS c FROM t GROUP BY ALL",
+    "SELECT k, count(1) AS c FROM t GROUP BY k HAVING c > 1",
+    "SELECT k AS a, sum(v) AS s FROM t GROUP BY a ORDER BY s DESC",
+    "SELECT * FROM t a JOIN t b USING (k)",
+    "SELECT a.* FROM t a, t b, t c WHERE a.k = b.k AND b.k = c.k",
+    "SELECT a.k FROM t a CROSS JOIN t b, t c JOIN t d ON c.k = d.k, (SELECT k FROM t) e",
+    "WITH a AS (SELECT k FROM t), b AS (SELECT k FROM a) SELECT a.k FROM a JOIN b ON a.k = b.k JOIN b c ON c.k = b.k",
+    "WITH a AS (SELECT k FROM t) SELECT * FROM (WITH a AS (SELECT s FROM t) SELECT s FROM a) x, a",
+    "SELECT t.k FROM t JOIN t u ON t.k = u.k AND u.s IS NOT NULL",
+    "SELECT avg(v) AS a, count(DISTINCT k) AS c, max(d) AS m, stddev(f) AS sd FROM t",
+    "SELECT `k`, T.S FROM t AS `T`",
+)
+
+DIFFERENT = (
+    ("SELECT k FROM t WHERE k > 1", "SELECT k FROM t WHERE k >= 1"),
+    ("SELECT k FROM t", "SELECT DISTINCT k FROM t"),
+    ("SELECT t.k FROM t JOIN t u ON t.k = u.k", "SELECT t.k FROM t LEFT JOIN t u ON t.k = u.k"),
+    ("SELECT 'its' AS s FROM t", "SELECT 'it''s' AS s FROM t"),
+    ("WITH a AS (SELECT k FROM t) SELECT k FROM a", "WITH a AS (SELECT k FROM t WHERE k = 1) SELECT k FROM a"),
+    ("SELECT DATE '2020-01-01' AS d FROM t", "SELECT DATE '2020-01-02' AS d FROM t"),
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table(spark_host: SparkHost) -> None:
+    columns = {"k": "int", "s": "string", "v": "decimal(10,2)", "d": "date", "ts": "timestamp", "f": "double"}
+    chosen = ", ".join(f"CAST(NULL AS {type_}) AS {name}" for name, type_ in columns.items())
+    spark_host.session().sql(f"SELECT {chosen}").createOrReplaceTempView("t")
+
+
+def is_trusted(host: SparkHost, sql: str) -> bool:
+    return host.same_semantics(sql, parse(sql).rendered())
+
+
+def test_expressions(spark_host: SparkHost) -> None:
+    expressions = [each.strip() for line in EXPRESSIONS.strip().splitlines() for each in line.split(" ; ")]
+    together = ", ".join(f"{each} AS c{number}" for number, each in enumerate(expressions))
+    if not is_trusted(spark_host, f"SELECT {together} FROM t"):
+        alone = [each for each in expressions if not is_trusted(spark_host, f"SELECT {each} AS c FROM t")]
+        pytest.fail(f"not trusted: {alone}")
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_query(sql: str, spark_host: SparkHost) -> None:
+    assert is_trusted(spark_host, sql)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_what_differs_is_not_trusted(one: str, other: str, spark_host: SparkHost) -> None:
+    assert not spark_host.same_semantics(one, other)
