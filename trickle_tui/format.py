@@ -123,6 +123,11 @@ def short_path(path: str, room: int) -> str:
     return f"{path[:head]}…{path[len(path) - (keep - head) :]}"
 
 
+def path_within(path: str, folder: str) -> str:
+    """Without the folder that everything here lies in."""
+    return path.removeprefix(folder.rstrip("/") + "/")
+
+
 def plural(number: int, thing: str, things: str | None = None) -> str:
     """'1 table', '3 tables'."""
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"

@@ -69,3 +69,5 @@ def test_a_path_is_cut_from_its_middle() -> None:
     assert short.startswith("/srv/sh")
     assert short.endswith("/customer_ltv")
     assert format.short_path("/a", 24) == "/a"
+    assert format.path_within("/srv/shop/.trickle/x", "/srv/shop") == ".trickle/x"
+    assert format.path_within("/srv/shopping/x", "/srv/shop") == "/srv/shopping/x"

@@ -26,7 +26,7 @@ def is_lines(
     definition = focus.table if focus else None
     lines: list[Line] = [*_state(table, moment, room), EMPTY, *_mode(table, room - _LABEL)]
     if definition is not None:
-        lines += _definition(definition, moment, room - _LABEL)
+        lines += _definition(definition, snapshot.overview.path, moment, room - _LABEL)
     lines += [EMPTY, span("READS", "dim")]
     lines += _reads(table, snapshot)
     lines += [EMPTY, span("READ BY", "dim")]
@@ -72,10 +72,10 @@ def _mode(table: StreamTableStatus, room: int) -> list[Line]:
     return lines
 
 
-def _definition(table: StreamTable, moment: Moment, room: int) -> list[Line]:
+def _definition(table: StreamTable, workspace: str, moment: Moment, room: int) -> list[Line]:
     lines = list(_fact("owner", line(table.owner or format.MISSING)))
     lines += _fact("created", span(format.moment(table.created_at, moment.now)))
-    lines += _fact("path", span(format.short_path(table.path, room)))
+    lines += _fact("path", span(format.short_path(format.path_within(table.path, workspace), room)))
     if table.append_only:
         lines += _fact("kept", line("append only"))
     if table.comment:
