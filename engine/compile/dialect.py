@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 #: functions that sqlglot rewrites into something that Spark does not find equal
 KEPT_AS_WRITTEN = frozenset(("DATE_TRUNC", "DATE_SUB", "TO_DATE", "INSTR"))
