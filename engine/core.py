@@ -17,7 +17,7 @@ from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
 from engine.errors import InvalidArgument, NotPopulated
 from engine.events import EventBus
-from engine.lake import queries, quoting
+from engine.lake import queries, quoting, views
 from engine.lake.heads import HeadReader
 from engine.lake.session import SparkHost
 from engine.observe.history import History
@@ -25,7 +25,7 @@ from engine.records import RefreshMode, StreamTable
 from engine.refresh import verify
 from engine.refresh.define import Definitions
 from engine.refresh.ledger import Ledger
-from engine.refresh.plans import Plans, SparkAnalyzer
+from engine.refresh.plans import Plans
 from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources
 from engine.results import Explanation, VerifyResult
@@ -92,7 +92,7 @@ class Core:
         self._refuse_unpopulated(table.name)
         session = self.host.session()
         queries.tune(session, small=True)
-        queries.view_of_version(session, table.name, table.path, None, table.columns)
+        views.of_latest(session, table.name, table.path, table.columns)
         name = quoting.name(table.name)
         return queries.collect(
             queries.run(session, f"SELECT * FROM {name} LIMIT {int(limit)}", f"reading {table.name}"),  # noqa: S608
@@ -104,7 +104,7 @@ class Core:
         for name in names:
             if name.casefold() in {table.name.casefold() for table in self.catalog.stream_tables()}:
                 self._refuse_unpopulated(name)
-        SparkAnalyzer(self.host, self.plans.relations).show(names)
+        self.plans.relations.show_latest(self.host.session(), names)
         self.host.analyze(text)  # its errors have names and positions
         queries.tune(self.host.session(), small=False)
         return queries.collect(queries.run(self.host.session(), text, "the query"), "the query")
@@ -123,8 +123,8 @@ class Core:
             raise InvalidArgument(
                 f"{located.name} is a stream table: only its query decides what is in it", hint="change its sources"
             )
-        SparkAnalyzer(self.host, self.plans.relations).show(relations_of(text))
         session = self.host.session()
+        self.plans.relations.show_latest(session, relations_of(text))
         queries.tune(session, small=False)
         queries.run(session, retargeted(text, quoting.table(located.path)), f"changing {located.name}")
         return HeadReader().head(located.path).version

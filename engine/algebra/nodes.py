@@ -316,6 +316,15 @@ def leaves(root: Node) -> tuple[Scan, ...]:
     return tuple(leaf for child in root.inputs for leaf in leaves(child))
 
 
+def columns_by_leaf(*roots: Node) -> dict[Leaf, tuple[Column, ...]]:
+    """What is read of each leaf, under the leaf's own names, wherever it is read."""
+    found: dict[Leaf, dict[str, Column]] = {}
+    for root in roots:
+        for scan in leaves(root):
+            found.setdefault(scan.leaf, {}).update((name, Column(name, type_)) for _, name, type_ in scan.fields)
+    return {leaf: tuple(columns.values()) for leaf, columns in found.items()}
+
+
 def at_frontier(root: Node) -> Node:
     """The same query over the sources as they were at the frontier."""
 

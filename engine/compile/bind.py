@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from engine.algebra.nodes import WEIGHT, Empty, Node, Role, Scan, leaves, rewrite
+from engine.algebra.nodes import Empty, Leaf, Node, Role, Scan, columns_by_leaf, rewrite
 from engine.compile.keep import Kept
 from engine.compile.optimize import STATEMENT_RULES, Optimized, Rule, optimize
 from engine.compile.picture import Picture
+from engine.records import Column
 
 
 class Change(StrEnum):
@@ -37,22 +38,14 @@ class Statements:
         return isinstance(self.first or self.change, Empty)
 
     @property
-    def delta_columns(self) -> dict[str, tuple[str, ...]]:
-        """The columns of each source's change that are read, by source."""
-        found: dict[str, dict[str, None]] = {}
-        for leaf in self._leaves():
-            if leaf.leaf.role is Role.DELTA:
-                read = ((source, None) for _, source, _ in leaf.fields if source != WEIGHT)
-                found.setdefault(leaf.leaf.name, {}).update(read)
-        return {name: tuple(columns) for name, columns in found.items()}
+    def reads(self) -> dict[Leaf, tuple[Column, ...]]:
+        """The columns that are read of each leaf."""
+        return columns_by_leaf(*filter(None, (self.first, self.change)))
 
     @property
     def whole_relations(self) -> frozenset[str]:
         """Sources of which more than the change is read."""
-        return frozenset(leaf.leaf.name for leaf in self._leaves() if leaf.leaf.role in (Role.NEW, Role.OLD))
-
-    def _leaves(self) -> tuple[Scan, ...]:
-        return (leaves(self.first) if self.first else ()) + leaves(self.change)
+        return frozenset(leaf.name for leaf in self.reads if leaf.role in (Role.NEW, Role.OLD))
 
 
 def bind(kept: Kept, changes: Mapping[str, Change], rules: tuple[Rule, ...] = STATEMENT_RULES) -> Statements:

@@ -33,6 +33,8 @@ DEFAULTS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     # local relations are small changes by construction
     "spark.sql.leafNodeDefaultParallelism": "1",
+    # a version's files are listed by name, which needs no job to look for them
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # PySpark looks for the caller's line at each call otherwise
     "spark.python.sql.dataFrameDebugging.enabled": "false",

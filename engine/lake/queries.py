@@ -1,12 +1,10 @@
-"""Running statements in a session: views over versions, results as Arrow, typed failures."""
+"""Running statements in a session: settings for what comes, results as Arrow, typed failures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engine.lake import failures, quoting
-from engine.records import Column
+from engine.lake import failures
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,45 +34,6 @@ def tune(session: SparkSession, *, small: bool) -> None:
         else:
             session.conf.unset(key)
     session._trickle_small = small  # type: ignore[attr-defined]
-
-
-def view_of_version(
-    session: SparkSession, name: str, path: str, version: int | None, columns: Sequence[Column]
-) -> None:
-    """A temporary view of a table's columns, as of a version or as it is."""
-    at = "" if version is None else f" VERSION AS OF {version}"
-    listed = ", ".join(quoting.name(column.name) for column in columns)
-    run(
-        session,
-        f"CREATE OR REPLACE TEMPORARY VIEW {quoting.name(name)} AS "  # noqa: S608  quoted
-        f"SELECT {listed} FROM {quoting.table(path)}{at}",
-        f"reading {name}",
-    )
-
-
-def empty_change_view(session: SparkSession, name: str, path: str, columns: Sequence[Column], weight: str) -> None:
-    """A temporary view with the shape of a change and no rows: for analysing a statement before any change."""
-    listed = ", ".join(quoting.name(column.name) for column in columns)
-    run(
-        session,
-        f"CREATE OR REPLACE TEMPORARY VIEW {quoting.name(name)} AS "  # noqa: S608  quoted
-        f"SELECT {listed}{', ' if listed else ''}1 AS {quoting.name(weight)} FROM {quoting.table(path)} WHERE false",
-        f"reading {name}",
-    )
-
-
-def empty_view(session: SparkSession, name: str, columns: Sequence[Column]) -> None:
-    """A temporary view with these columns and no rows."""
-    listed = ", ".join(f"CAST(NULL AS {column.type}) AS {quoting.name(column.name)}" for column in columns)
-    run(session, f"CREATE OR REPLACE TEMPORARY VIEW {quoting.name(name)} AS SELECT {listed} WHERE false", name)
-
-
-def local_view(session: SparkSession, name: str, rows: pa.Table) -> None:
-    """A small result as a local relation, of whose size Spark knows."""
-    try:
-        session.createDataFrame(rows).createOrReplaceTempView(name)
-    except Exception as error:
-        raise failures.typed(error, "handing rows to Spark") from error
 
 
 def run(session: SparkSession, sql: str, doing: str) -> DataFrame:

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.algebra.nodes import WEIGHT, Leaf, Role
+from engine.algebra.nodes import columns_by_leaf
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.bind import Change, bind
-from engine.compile.keep import Kept
-from engine.compile.places import TableVersion, VersionedPlaces, view_name
+from engine.compile.places import in_views, view_name
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
 from engine.durations import format_duration, parse_duration
@@ -26,7 +25,7 @@ from engine.errors import (
     UnsupportedOperator,
 )
 from engine.events import EventBus
-from engine.lake import queries, tables
+from engine.lake import tables, views
 from engine.lake.stamp import last_stamp
 from engine.names import check_name
 from engine.observe.history import History
@@ -111,7 +110,7 @@ class Definitions:
         undo: list[Callable[[], object]] = [lambda: tables.remove(table.path, self._warehouse)]
         try:
             tables.create(self._host.session(), table.path, plan.columns, _properties(table), comment)
-            self._analyse(table, plan)
+            self._analyse(plan)
             self._catalog.add_stream_table(table)
             undo.insert(0, lambda: self._catalog.drop_stream_table(table.name))
             self._events.publish(EventKind.STREAM_TABLE_CREATED, name, f"created, reads {', '.join(plan.sources)}")
@@ -201,34 +200,17 @@ class Definitions:
             )
         tables.remove(table.path, self._warehouse)
 
-    def _analyse(self, table: StreamTable, plan: MaintenancePlan) -> None:
+    def _analyse(self, plan: MaintenancePlan) -> None:
         """Every maintenance statement is analysed now: a malformed one must not wait for the first change."""
         if plan.kept is None:
             return
+        statements = [bind(plan.kept, dict.fromkeys(plan.sources, change)) for change in (Change.MIXED, Change.APPEND)]
+        trees = [plan.kept.full, *(each.first for each in statements if each.first), *(s.change for s in statements)]
         session = self._host.session()
-        places = self._analysis_places(table, plan)
-        for name in plan.sources:
-            located = self._plans.relations.located(name)
-            view = view_name(Leaf(Role.DELTA, name))
-            queries.empty_change_view(session, view, located.path, plan.used_columns[name], WEIGHT)
-        for change in (Change.MIXED, Change.APPEND):
-            self._analyse_statements(plan.kept, places, dict.fromkeys(plan.sources, change))
-        self._host.analyze(render(plan.kept.full, places))
-
-    def _analyse_statements(self, kept: Kept, places: VersionedPlaces, changes: dict[str, Change]) -> None:
-        statements = bind(kept, changes)
-        if statements.first is not None:
-            self._host.analyze(render(statements.first, places))
-            net = view_name(Leaf(Role.NET, "net"))
-            queries.empty_view(self._host.session(), net, statements.first.columns)
-        self._host.analyze(render(statements.change, places))
-
-    def _analysis_places(self, table: StreamTable, plan: MaintenancePlan) -> VersionedPlaces:
-        at = {}
-        for name in plan.sources:
-            path = self._plans.relations.located(name).path
-            at[name] = TableVersion(path, self._refresher.observer.head(name, path).version)
-        return VersionedPlaces(new=at, old=at, stored=TableVersion(table.path, 0))
+        for tree in trees:
+            for leaf, columns in columns_by_leaf(tree).items():
+                views.empty(session, view_name(leaf), columns)
+            self._host.analyze(render(tree, in_views))
 
     # ---------------------------------------------------------------- drop
 

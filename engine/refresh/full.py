@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.algebra.nodes import Leaf, Role
 from engine.compile.keep import POSITION, SEQUENCE
+from engine.compile.places import in_views, view_name
 from engine.compile.render import render
-from engine.lake import apply, queries, tables
+from engine.lake import apply, queries, tables, views
 from engine.records import Column, Outcome
 from engine.refresh.job import Applied, Job
 
@@ -19,16 +21,18 @@ STRATEGY = "overwrite"
 def statement(job: Job) -> str:
     """What is run. A query that the compiler could not take apart runs as its owner wrote it."""
     kept = job.plan.kept
-    return job.plan.query if kept is None else render(kept.full, job.places(), pretty=True)
+    return job.plan.query if kept is None else render(kept.full, in_views, pretty=True)
 
 
-def run(job: Job, outcome: Outcome) -> tuple[Applied, str]:
+def run(job: Job, outcome: Outcome) -> Applied:
     queries.tune(job.session, small=False)
     with job.phases.phase("plan"):
-        if job.plan.kept is None:
-            for name, path in job.paths.items():
-                queries.view_of_version(job.session, name, path, job.chosen[name].version, job.columns[name])
         sql = statement(job)
+    with job.phases.phase("read change"):
+        for name, path in job.paths.items():
+            view = name if job.plan.kept is None else view_name(Leaf(Role.NEW, name))
+            columns = job.columns[name] if job.plan.kept is None else job.plan.used_columns[name]
+            views.of_version(job.session, view, path, job.chosen[name].version, columns)
     doing = f"computing {job.table.name}"
     with job.phases.phase("run"):
         frame = _as_stored(job, queries.run(job.session, sql, doing))
@@ -40,7 +44,7 @@ def run(job: Job, outcome: Outcome) -> tuple[Applied, str]:
             job.stamp(outcome),
             new_schema=_shape(tables.columns(job.table.path)) != _shape(job.plan.columns),
         )
-    return Applied(STRATEGY, commit.version, inserted=commit.inserted, deleted=commit.deleted), sql
+    return Applied(STRATEGY, sql, commit.version, inserted=commit.inserted, deleted=commit.deleted)
 
 
 def _shape(columns: tuple[Column, ...]) -> list[tuple[str, str]]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.compile.bind import Statements
-from engine.compile.places import TableVersion, VersionedPlaces
+from engine.compile.places import in_views
 from engine.compile.plan import MaintenancePlan
+from engine.compile.render import render
 from engine.errors import NegativeMultiplicity
 from engine.lake.stamp import Stamp
 from engine.records import Column, Frontier, Outcome, StreamTable
@@ -53,32 +54,25 @@ class Job:
     def sequence(self) -> int:
         return self.target.sequence + 1
 
-    def places(self) -> VersionedPlaces:
-        frontier = self.target.frontier or {}
-        return VersionedPlaces(
-            new={name: TableVersion(path, self.chosen[name].version) for name, path in self.paths.items()},
-            old={
-                name: TableVersion(path, frontier[name].version)
-                for name, path in self.paths.items()
-                if name in frontier
-            },
-            stored=TableVersion(self.table.path, self.target.version),
-        )
-
 
 @dataclass(frozen=True)
 class Differential:
-    """A differential refresh, ready to run: its change sets stand as views in the session."""
+    """A differential refresh, ready to run: all that its statements read stands in views of the session."""
 
     job: Job
     statements: Statements
     changes: tuple[SourceMove, ...]
-    #: the statements as Spark runs them
-    first_sql: str | None
-    change_sql: str
     rows_in: int
     #: may the result be larger than the change?
     may_grow: bool
+
+    @property
+    def first_sql(self) -> str | None:
+        return None if self.statements.first is None else render(self.statements.first, in_views, pretty=True)
+
+    @property
+    def change_sql(self) -> str:
+        return render(self.statements.change, in_views, pretty=True)
 
     @property
     def is_small(self) -> bool:
@@ -90,6 +84,8 @@ class Applied:
     """What a strategy did."""
 
     strategy: str
+    #: what Spark ran
+    sql: str
     #: of the stream table's own table; None when nothing had to be written
     version: int | None
     inserted: int = 0

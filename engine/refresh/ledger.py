@@ -52,7 +52,6 @@ class Done:
     sequence: int
     rows_in: int = 0
     operators: tuple[OperatorStats, ...] = ()
-    sql: str = ""
 
 
 def no_data(target: Target, chosen: Frontier) -> Done:
@@ -111,7 +110,7 @@ class Ledger:
             frontier_from=progress.frontier,
             frontier_to=done.frontier,
             operators=done.operators,
-            sql=done.sql,
+            sql=applied.sql if applied else "",
         )
         self._history.append(record)
         self._tell(record)

@@ -12,11 +12,12 @@ from engine.compile.parse import Limits, parse
 from engine.compile.pipeline import Request, compile_query
 from engine.compile.plan import MaintenancePlan
 from engine.errors import NotFound, QueryError, SourceSchemaChanged
-from engine.lake import queries, tables
+from engine.lake import tables, views
 from engine.records import Column, RefreshMode, StreamTable
 
 if TYPE_CHECKING:
     from engine.lake.session import SparkHost
+    from engine.lake.spark_types import SparkSession
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,15 @@ class Relations(Mapping[str, tuple[Column, ...]]):
         source = self._catalog.get_source(name)
         return Located(source.name, source.path, tables.columns(source.path), False)
 
+    def show_latest(self, session: SparkSession, names: tuple[str, ...]) -> None:
+        """Makes them readable under their names, as they are. Of names that are not known Spark tells."""
+        for name in names:
+            try:
+                located = self.located(name)
+            except NotFound:
+                continue
+            views.of_latest(session, located.name, located.path, located.columns)
+
     def __getitem__(self, name: str) -> tuple[Column, ...]:
         return self.located(name).columns
 
@@ -54,7 +64,10 @@ class Relations(Mapping[str, tuple[Column, ...]]):
 
 
 class SparkAnalyzer:
-    """Spark's opinion on queries, in the calling thread's session. `show` makes sources known under their names."""
+    """Spark's opinion on queries, in the calling thread's session.
+
+    `show` makes sources known under their names, without their rows: names and types are all that analysis needs.
+    """
 
     def __init__(self, host: SparkHost, relations: Relations) -> None:
         self._host = host
@@ -67,7 +80,7 @@ class SparkAnalyzer:
                 located = self._relations.located(name)
             except NotFound:
                 continue  # the compiler tells it better, with a position and the nearest name
-            queries.view_of_version(session, located.name, located.path, None, located.columns)
+            views.empty(session, located.name, located.columns)
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         return self._host.analyze(sql).columns

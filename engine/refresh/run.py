@@ -14,14 +14,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.algebra.nodes import Leaf, Role
+from engine.algebra.nodes import WEIGHT, Leaf, Role
 from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.bind import Change, bind
 from engine.compile.places import view_name
 from engine.compile.plan import MaintenancePlan
-from engine.compile.render import render
 from engine.errors import (
     InternalError,
     RefreshCancelled,
@@ -33,9 +32,10 @@ from engine.errors import (
 )
 from engine.events import EventBus
 from engine.lake import changes as lake_changes
-from engine.lake import failures, stamp, tables
+from engine.lake import failures, stamp, tables, views
 from engine.lake.heads import HeadReader
 from engine.records import (
+    Column,
     EventKind,
     Frontier,
     Initiator,
@@ -211,14 +211,14 @@ class Refresher:
         self._events.publish(EventKind.REINITIALIZE_NEEDED, table.name, error.message, Severity.WARN)
 
     def _full(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...]) -> Done:
-        applied, sql = full.run(job, choice.outcome)
+        applied = full.run(job, choice.outcome)
         if job.plan.fingerprint != job.table.fingerprint:
             # The same text means something else by now, and from this commit on the table holds that.
             self._catalog.update_stream_table(
                 replace(job.table, fingerprint=job.plan.fingerprint, columns=job.plan.visible)
             )
         rows = operators(job.plan.tree, moves, {}, applied, full=True)
-        return Done(choice, applied, job.chosen, job.sequence, rows_in=0, operators=rows, sql=sql)
+        return Done(choice, applied, job.chosen, job.sequence, rows_in=0, operators=rows)
 
     def _differential(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...]) -> Done:
         work, rows_read = self._prepare(job, moves)
@@ -233,9 +233,8 @@ class Refresher:
         if applied is None:
             raise InternalError(f"no strategy fits the change of {job.table.name}")
         rows = operators(job.plan.tree, moves, rows_read, applied, full=False)
-        sql = ";\n\n".join(filter(None, (work.first_sql, work.change_sql)))
         sequence = job.sequence if applied.version is not None else job.target.sequence
-        return Done(choice, applied, job.chosen, sequence, work.rows_in, rows, sql)
+        return Done(choice, applied, job.chosen, sequence, work.rows_in, rows)
 
     def _prepare(self, job: Job, moves: tuple[SourceMove, ...]) -> tuple[Differential, dict[str, int | None]]:
         """Binds the plan to what changed, and makes the changes readable in the session."""
@@ -243,29 +242,36 @@ class Refresher:
             raise InternalError("a query that can only be recomputed has no change")
         with job.phases.phase("plan"):
             statements = bind(job.plan.kept, {move.name: move.change for move in moves})
-            places = job.places()
-            first = render(statements.first, places, pretty=True) if statements.first is not None else None
-            change = render(statements.change, places, pretty=True)
+        by_name = {move.name: move for move in moves}
         rows_read: dict[str, int | None] = {}
         with job.phases.phase("read change"):
-            for move in moves:
-                if move.change is not Change.NONE and move.summary is not None and move.was is not None:
-                    read = lake_changes.read(
-                        job.session,
-                        move.path,
-                        statements.delta_columns.get(move.name, ()),
-                        move.was.version,
-                        move.chosen.version,
-                        move.summary,
-                        view_name(Leaf(Role.DELTA, move.name)),
-                        self._settings.refresh.max_driver_delta_rows,
-                    )
-                    rows_read[move.name] = read.rows
+            for leaf, columns in statements.reads.items():
+                match leaf.role:
+                    case Role.DELTA:
+                        rows_read[leaf.name] = self._read_change(job, by_name[leaf.name], columns)
+                    case Role.NEW | Role.OLD:
+                        move = by_name[leaf.name]
+                        at = move.chosen if leaf.role is Role.NEW or move.was is None else move.was
+                        views.of_version(job.session, view_name(leaf), move.path, at.version, columns)
+                    case Role.STORED:
+                        at_version = job.target.version
+                        views.of_version(job.session, view_name(leaf), job.table.path, at_version, columns)
+                    case Role.NET:
+                        pass  # made between the two statements
         self._refuse_cancelled(job.refresh_id)
         estimates = {move.name: move.rows_estimate for move in moves}
         rows_in = sum(rows if rows is not None else estimates[name] for name, rows in rows_read.items())
         grows = bool(statements.whole_relations)
-        return Differential(job, statements, moves, first, change, rows_in, grows), rows_read
+        return Differential(job, statements, moves, rows_in, grows), rows_read
+
+    def _read_change(self, job: Job, move: SourceMove, columns: tuple[Column, ...]) -> int | None:
+        if move.was is None or move.summary is None:
+            raise InternalError(f"{move.name} has no change to read")
+        names = [column.name for column in columns if column.name != WEIGHT]
+        view = view_name(Leaf(Role.DELTA, move.name))
+        most = self._settings.refresh.max_driver_delta_rows
+        was, now = move.was.version, move.chosen.version
+        return lake_changes.read(job.session, move.path, names, was, now, move.summary, view, most).rows
 
     def _job(
         self,

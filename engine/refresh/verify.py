@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.algebra.types import is_float
 from engine.errors import InvalidArgument, NotPopulated
-from engine.lake import queries, quoting
+from engine.lake import queries, quoting, views
 from engine.records import Column, StreamTable
 from engine.refresh.choose import is_volatile
 from engine.refresh.observe import Target
@@ -42,11 +42,11 @@ def verify(
         raise InvalidArgument(f"{table.name} changes by itself, so there is nothing to compare it with")
     queries.tune(session, small=False)
     for name, path in paths.items():
-        queries.view_of_version(session, name, path, target.frontier[name].version, columns[name])
+        views.of_past(session, name, path, target.frontier[name].version, columns[name])
     doing = f"verifying {table.name}"
     expected = _comparable(queries.run(session, table.query, doing), table.columns)
     stored_name = "__trickle_verified"
-    queries.view_of_version(session, stored_name, table.path, target.version, table.columns)
+    views.of_past(session, stored_name, table.path, target.version, table.columns)
     actual = _comparable(queries.run(session, f"SELECT * FROM {stored_name}", doing), table.columns)  # noqa: S608  ours
     missing = _rows(expected.exceptAll(actual), doing)
     unexpected = _rows(actual.exceptAll(expected), doing)

@@ -17,11 +17,11 @@ class AppendBySpark:
 
     def run(self, work: Differential) -> Applied:
         job = work.job
-        with by_spark.change_set(work) as (frame, counts):
+        with by_spark.change_set(work) as (frame, counts, sql):
             if counts.inserted == 0:
-                return Applied(self.name, None)
+                return Applied(self.name, sql, None)
             with job.phases.phase("commit"):
                 commit = apply.append_frame(
                     job.session, job.table.path, job.target.version, frame.drop(OP), job.stamp(Outcome.DIFFERENTIAL)
                 )
-        return Applied(self.name, commit.version, inserted=counts.inserted)
+        return Applied(self.name, sql, commit.version, inserted=counts.inserted)

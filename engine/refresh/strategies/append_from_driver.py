@@ -17,10 +17,10 @@ class AppendFromDriver:
 
     def run(self, work: Differential) -> Applied:
         job = work.job
-        rows = from_driver.change_set(work)
+        rows, sql = from_driver.change_set(work)
         if rows.num_rows == 0:
-            return Applied(self.name, None)
+            return Applied(self.name, sql, None)
         with job.phases.phase("commit"):
             pinned = tables.pin(job.table.path, job.target.version)
             commit = apply.append(pinned, rows.drop_columns([OP]), job.stamp(Outcome.DIFFERENTIAL))
-        return Applied(self.name, commit.version, inserted=commit.inserted)
+        return Applied(self.name, sql, commit.version, inserted=commit.inserted)

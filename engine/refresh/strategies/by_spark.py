@@ -16,22 +16,23 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def change_set(work: Differential) -> Iterator[tuple[DataFrame, Counts]]:
+def change_set(work: Differential) -> Iterator[tuple[DataFrame, Counts, str]]:
     """Computed once and kept while it is counted, checked and committed."""
     job = work.job
     queries.tune(job.session, small=False)
     kept: list[DataFrame] = []
+    first, change = work.first_sql, work.change_sql
     try:
         with job.phases.phase("run"):
             doing = f"computing the change of {job.table.name}"
-            if work.first_sql is not None:
-                net = queries.run(job.session, work.first_sql, doing).persist()
+            if first is not None:
+                net = queries.run(job.session, first, doing).persist()
                 kept.append(net)
                 net.createOrReplaceTempView("__trickle_net")
-            frame = _with_ids(job, queries.run(job.session, work.change_sql, doing)).persist()
+            frame = _with_ids(job, queries.run(job.session, change, doing)).persist()
             kept.append(frame)
             counts = _counted(job, frame, doing)
-        yield frame, counts
+        yield frame, counts, ";\n\n".join(filter(None, (first, change)))
     finally:
         for each in kept:
             each.unpersist()

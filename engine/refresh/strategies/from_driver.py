@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.compile.keep import OP, POSITION, SEQUENCE
-from engine.lake import queries
+from engine.compile.keep import NET, OP, POSITION, SEQUENCE
+from engine.compile.places import view_name
+from engine.lake import queries, views
 from engine.lake.apply import Counts
 from engine.lake.capabilities import capabilities
 from engine.refresh.job import Differential, Job, TooLarge, refuse_contradictions
@@ -18,17 +19,22 @@ def is_possible(work: Differential) -> bool:
     return work.is_small and capabilities(work.job.table.path).can_driver_merge
 
 
-def change_set(work: Differential) -> pa.Table:
-    """Runs the statements. Small by estimate is not small by proof: what turns out large is left to Spark."""
+def change_set(work: Differential) -> tuple[pa.Table, str]:
+    """Runs the statements; their result, and what was run.
+
+    Small by estimate is not small by proof: what turns out large is left to Spark.
+    """
     job = work.job
     queries.tune(job.session, small=work.rows_in <= queries.SMALL_ROWS)
+    first, change = work.first_sql, work.change_sql
+    text = ";\n\n".join(filter(None, (first, change)))
     with job.phases.phase("run"):
-        if work.first_sql is not None:
-            net = _collected(work, work.first_sql)
+        if first is not None:
+            net = _collected(work, first)
             if net.num_rows == 0:
-                return net.slice(0, 0)
-            queries.local_view(job.session, "__trickle_net", net)
-        return _complete(job, _collected(work, work.change_sql))
+                return net, text
+            views.of_rows(job.session, view_name(NET), net)
+        return _complete(job, _collected(work, change)), text
 
 
 def _collected(work: Differential, sql: str) -> pa.Table:

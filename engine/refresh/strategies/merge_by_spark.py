@@ -20,9 +20,9 @@ class MergeBySpark:
         job = work.job
         if job.plan.kept is None:
             raise InternalError("a query that can only be recomputed has no change set")
-        with by_spark.change_set(work) as (frame, counts):
+        with by_spark.change_set(work) as (frame, counts, sql):
             if counts == Counts():
-                return Applied(self.name, None)
+                return Applied(self.name, sql, None)
             with job.phases.phase("commit"):
                 commit = apply.merge_frame(
                     job.session,
@@ -33,4 +33,4 @@ class MergeBySpark:
                     job.stamp(Outcome.DIFFERENTIAL),
                     counts,
                 )
-        return Applied(self.name, commit.version, commit.inserted, commit.updated, commit.deleted)
+        return Applied(self.name, sql, commit.version, commit.inserted, commit.updated, commit.deleted)

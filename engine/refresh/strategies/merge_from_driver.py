@@ -19,12 +19,12 @@ class MergeFromDriver:
         job = work.job
         if job.plan.kept is None:
             raise InternalError("a query that can only be recomputed has no change set")
-        rows = from_driver.change_set(work)
+        rows, sql = from_driver.change_set(work)
         if rows.num_rows == 0:
-            return Applied(self.name, None)
+            return Applied(self.name, sql, None)
         with job.phases.phase("commit"):
             pinned = tables.pin(job.table.path, job.target.version)
             commit = apply.merge(
                 pinned, rows, job.plan.kept.identity, job.stamp(Outcome.DIFFERENTIAL), from_driver.counts(rows)
             )
-        return Applied(self.name, commit.version, commit.inserted, commit.updated, commit.deleted)
+        return Applied(self.name, sql, commit.version, commit.inserted, commit.updated, commit.deleted)

@@ -1,0 +1,140 @@
+"""Temporary views: what statements read, under the names that they read it by.
+
+Asking Delta for a table by version costs Spark several jobs each time; the files of that version, asked of delta-rs
+and read as plain Parquet, cost one. That is the same rows wherever files hold just the rows: without deletion
+vectors, column mapping and partitions. Otherwise Delta is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from engine.lake import failures, log, quoting, tables
+from engine.records import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+#: table features that leave Parquet files as they are
+_PLAIN_FEATURES = frozenset(
+    [
+        "appendOnly",
+        "invariants",
+        "changeDataFeed",
+        "deletionVectors",
+        "timestampNtz",
+        "domainMetadata",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "checkConstraints",
+        "generatedColumns",
+        "allowColumnDefaults",
+        "inCommitTimestamp",
+    ]
+)
+#: Spark takes these in a path for patterns or escapes
+_UNSAFE_IN_PATHS = frozenset("[]{}*?%\\,")
+
+
+def of_version(session: SparkSession, name: str, path: str, version: int, columns: Iterable[Column]) -> None:
+    """The columns of a table as it was. What a view shows already is not made again."""
+    names = tuple(column.name for column in columns)
+    key = (path, version, names)
+    if _shown(session).get(name) == key:
+        return
+    try:
+        files = plain_files(path, version)
+        if files is None:
+            frame = session.sql(
+                f"SELECT {_listed(names)} FROM {quoting.table(path)} VERSION AS OF {version}"  # noqa: S608  quoted
+            )
+        else:
+            frame = _of_files(session, path, version, files, names)
+        frame.createOrReplaceTempView(name)
+    except Exception as error:
+        raise failures.typed(error, f"reading version {version} of {path}") from error
+    _shown(session)[name] = key
+
+
+def of_latest(session: SparkSession, name: str, path: str, columns: Iterable[Column]) -> None:
+    """The columns of a table as it is whenever the view is read."""
+    listed = _listed(tuple(column.name for column in columns))
+    _define(session, name, f"SELECT {listed} FROM {quoting.table(path)}")  # noqa: S608  quoted
+
+
+def of_past(session: SparkSession, name: str, path: str, version: int, columns: Iterable[Column]) -> None:
+    """The columns of a table as Delta's own time travel shows them: for proofs, which must not share our short cuts."""
+    listed = _listed(tuple(column.name for column in columns))
+    _define(session, name, f"SELECT {listed} FROM {quoting.table(path)} VERSION AS OF {version}")  # noqa: S608  quoted
+
+
+def of_rows(session: SparkSession, name: str, rows: pa.Table) -> None:
+    """A small result as a local relation, of whose size Spark knows."""
+    _shown(session).pop(name, None)
+    try:
+        session.createDataFrame(rows).createOrReplaceTempView(name)
+    except Exception as error:
+        raise failures.typed(error, "handing rows to Spark") from error
+
+
+def empty(session: SparkSession, name: str, columns: Sequence[Column]) -> None:
+    """These columns and no rows: enough to analyse a statement."""
+    listed = ", ".join(f"CAST(NULL AS {column.type}) AS {quoting.name(column.name)}" for column in columns)
+    _define(session, name, f"SELECT {listed or 1} WHERE false")
+
+
+def plain_files(path: str, version: int) -> list[str] | None:
+    """The Parquet files that together are this version; None where files alone do not tell."""
+    folder = log.local_path(path)
+    definition = log.definition(path, version)
+    mapped = definition.properties.get("delta.columnMapping.mode", "none").lower() != "none"
+    if folder is None or mapped or definition.partition_columns or definition.features - _PLAIN_FEATURES:
+        return None
+    if _UNSAFE_IN_PATHS & set(str(folder)):
+        return None
+    handle = tables.pin(path, version).handle
+    if any(True for _ in handle.deletion_vectors()):
+        return None
+    names = _file_names(handle)
+    # Encoded names, and files of other folders, are Delta's to find.
+    return None if any(set(name) & {"%", ":"} for name in names) else [str(folder / name) for name in names]
+
+
+def _file_names(handle: object) -> list[str]:
+    import pyarrow as pa
+
+    actions = pa.table(handle.get_add_actions())  # type: ignore[attr-defined]
+    return [str(name) for name in actions.column("path").to_pylist()]
+
+
+def _of_files(session: SparkSession, path: str, version: int, files: list[str], names: tuple[str, ...]) -> DataFrame:
+    from pyspark.sql.types import StructType
+
+    whole = StructType.fromJson(log.definition(path, version).schema)
+    by_name = {field.name.casefold(): field for field in whole.fields}
+    chosen = StructType([by_name[name.casefold()] for name in names])
+    if not files:
+        return session.createDataFrame([], chosen)
+    return session.read.schema(chosen).parquet(*files)
+
+
+def _define(session: SparkSession, name: str, query: str) -> None:
+    _shown(session).pop(name, None)
+    try:
+        session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quoting.name(name)} AS {query}")
+    except Exception as error:
+        raise failures.typed(error, f"reading {name}") from error
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quoting.name, names)) or "1"
+
+
+def _shown(session: SparkSession) -> dict[str, object]:
+    """What the session's views over versions show."""
+    if not hasattr(session, "_trickle_views"):
+        session._trickle_views = {}  # type: ignore[attr-defined]
+    found: dict[str, object] = session._trickle_views  # type: ignore[attr-defined]
+    return found
