@@ -7,7 +7,7 @@ from datetime import datetime
 
 from engine.records import RefreshRecord
 from trickle_tui import format
-from trickle_tui.paint import EMPTY, Line, Span, columns, left, line, right, span
+from trickle_tui.paint import EMPTY, Line, Span, columns, cut, left, line, right, span
 from trickle_tui.views import modes
 
 _COLUMNS = (
@@ -54,7 +54,7 @@ def row(record: RefreshRecord, now: datetime, room: int, selected: bool) -> Line
         for title, size, is_number in shown_columns(room)
     ]
     lead = Span("▌" if selected else " ", "accent")
-    return line(lead, columns(cells), "  ", _why(record))
+    return cut(line(lead, columns(cells), "  ", _why(record)), room)
 
 
 def _number(value: int, sign: str, worked: bool) -> Line:
