@@ -12,8 +12,9 @@ from engine.compile.pipeline import Request, compile_query
 from engine.errors import QueryError, RequestError
 from engine.lake.session import SparkHost
 from engine.records import Column
+from tests.properties import fuzz
 from tests.support.duck_analyzer import DuckAnalyzer
-from tests.support.spark_lake import SparkAnalyzer, SparkLake
+from tests.support.spark_lake import SparkAnalyzer, SparkLake, computed_by, tuned_for_tiny
 from tests.support.spark_types import UNKNOWN
 from tests.support.view_runner import Variant, run_steps
 from tests.support.view_test import ViewTest, read_view_test
@@ -26,24 +27,16 @@ MAINTAINED = [path for path in FILES if path.parent.name != "refused"]
 REFUSED = [path for path in FILES if path.parent.name == "refused"]
 
 
-#: for queries over a handful of rows, of which no two are the same: nothing to plan again, nothing to compile
-TINY = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+#: random cases in every run; `python -m tests.properties.fuzz --spark` runs more
+CASES = 20
 
 
 @pytest.fixture(autouse=True, scope="module")
 def tiny_queries(spark_host: SparkHost) -> Iterator[None]:
-    session = spark_host.session()
-    before = {key: session.conf.get(key) for key in TINY}
-    for key, value in TINY.items():
-        session.conf.set(key, value)
+    before = tuned_for_tiny(spark_host)
     yield
     for key, value in before.items():
-        session.conf.set(key, value)
+        spark_host.session().conf.set(key, value or "")
 
 
 def named(path: Path) -> str:
@@ -88,3 +81,8 @@ def test_refused_view(path: Path, spark_host: SparkHost) -> None:
     assert plan.full_reason is not None
     assert plan.full_reason.text == test.refusal.message
     assert plan.full_reason.position == test.refusal.position
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_random_views(seed: int, spark_host: SparkHost) -> None:
+    fuzz.check(seed, computed_by(spark_host))

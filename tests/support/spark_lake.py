@@ -5,16 +5,40 @@ What comes out has to have the types that the plan promises, down to the last de
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from engine.algebra.nodes import Node, leaves
 from engine.compile.render import render
 from engine.lake.session import SparkHost
 from engine.records import Column
+from tests.support.duck_analyzer import Relations
 from tests.support.fake_lake import FakeLake, duck_type, quoted, table_of
 from tests.support.view_test import Row
 
 RESULT = "result@spark"
+
+
+#: for queries over a handful of rows, of which no two are the same: nothing to plan again, nothing to compile
+TINY = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def tuned_for_tiny(host: SparkHost) -> dict[str, str | None]:
+    """Sets what makes tiny queries fast; what was set before, to set it again."""
+    conf = host.session().conf
+    before = {key: conf.get(key) for key in TINY}
+    for key, value in TINY.items():
+        conf.set(key, value)
+    return before
+
+
+def computed_by(host: SparkHost) -> Callable[[Relations], tuple[SparkAnalyzer, SparkLake]]:
+    """An engine for random cases."""
+    return lambda relations: (SparkAnalyzer(host, relations), SparkLake(relations, host))
 
 
 class SparkAnalyzer:
