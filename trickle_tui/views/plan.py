@@ -59,8 +59,8 @@ def refresh_lines(history: Sequence[RefreshRecord], index: int, now: datetime, r
             lines.append(spread(shown, bar, room))
             lines.append(spread(span(" " * (10 + window.index(index)) + "▲", "accent"), words, room))
         else:
-            lines.append(shown)
-            lines.append(cut(words, room))
+            lines.append(spread(shown, bar, room))
+            lines.append(right(words, room))
     return tuple(lines)
 
 

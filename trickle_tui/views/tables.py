@@ -14,6 +14,7 @@ from trickle_tui.views import modes
 
 _BAR = 5
 _TREND = 20
+_LEAST_TREND = 8
 _LEAST_NOTE = 28
 #: who leaves first when it is narrow; state, name and staleness never do
 _LEAVING = ("note", "trend", "reason", "rows", "mode", "next", "last", "bar")
@@ -66,7 +67,12 @@ def layout(tables: Sequence[StreamTableStatus], room: int) -> Layout:
     if not reason:
         del wanted["reason"]
     for column in _LEAVING:
-        if _total(wanted) <= room:
+        over = _total(wanted) - room
+        if over <= 0:
+            break
+        if column == "trend" and _TREND - over >= _LEAST_TREND:
+            # a shorter trend is better than none
+            wanted["trend"] = _TREND - over
             break
         wanted.pop(column, None)
     spare = room - _total(wanted)
@@ -105,6 +111,8 @@ def head(shape: Layout) -> Line:
     cells: list[Line] = []
     for column, room in shape.widths.items():
         title = _HEADS[column]
+        if column == "trend" and room < _TREND:
+            title = f"TREND, LAST {room}" if room >= len("TREND, LAST 14") else "TREND"
         if column == "stale" and "bar" not in shape.widths:
             title = "STALE"
         cells.append(right(span(title, "dim"), room) if column in _RIGHT else left(span(title, "dim"), room))
