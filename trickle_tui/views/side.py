@@ -138,8 +138,8 @@ def duration_plot(history: Sequence[RefreshRecord], now: datetime, room: int, ro
     axis = plots.Axis.over(inside)
     middle = median(inside)
     p95 = quantiles(inside, n=20)[-1] if len(inside) > 1 else inside[0]
-    values = plots.held(plots.bucketed(points, window, plot_room * 2))
-    drawn = plots.braille(values, plot_room, rows, axis.top, plots.UNUSUAL * middle)
+    values = plots.bucketed(points, window, plot_room * 2)
+    drawn = plots.braille(plots.held(values), plot_room, rows, axis.top, _unusual_over(values))
     numbers = span(f"p50 {format.took(middle)}  p95 {format.took(p95)}", "dim")
     labels = (_axis_time(axis.top), _axis_time(axis.top / 2), "0s")
     return (spread(title, numbers, room), *plots.framed(drawn, labels, times(window), _LABELS))
@@ -164,10 +164,16 @@ def rows_plot(history: Sequence[RefreshRecord], now: datetime, room: int, rows: 
         return _nothing(title, "none yet", room, rows)
     axis = plots.Axis.over(inside, least=4)
     middle = median(inside)
-    drawn = plots.bars(plots.bucketed(points, window, plot_room), plot_room, rows, axis.top, plots.UNUSUAL * middle)
+    values = plots.bucketed(points, window, plot_room)
+    drawn = plots.bars(values, plot_room, rows, axis.top, _unusual_over(values))
     labels = (format.short_count(axis.top), format.short_count(axis.top / 2), "0")
     numbers = span(f"median {format.count(round(middle))}", "dim")
     return (spread(title, numbers, room), *plots.framed(drawn, labels, times(window), _LABELS))
+
+
+def _unusual_over(values: Sequence[float | None]) -> float:
+    """Each step of time shows its largest value, so it is compared with the other steps' largest."""
+    return plots.UNUSUAL * median([value for value in values if value is not None])
 
 
 def staleness_plot(samples: Sequence[Sample], limit_s: float, now: datetime, room: int, rows: int) -> tuple[Line, ...]:
