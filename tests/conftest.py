@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,12 +25,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--update-golden"):
         os.environ["TRICKLE_UPDATE_GOLDEN"] = "1"
+    _one_user_for_all(config)
+
+
+#: For queries over a handful of rows, no two of which are alike: nothing that only pays when it is done again.
+#: What people get is measured by `make bench`, and shown by the demo's test, with nothing of this.
+USER_FILE = """\
+[spark.conf]
+"spark.sql.codegen.wholeStage" = "false"
+"spark.sql.codegen.factoryMode" = "NO_CODEGEN"
+"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""
+
+
+def _one_user_for_all(config: pytest.Config) -> None:
+    """Every engine of the run reads this user's settings: they share one JVM, so they must be the same."""
+    home = Path(tempfile.mkdtemp(prefix="trickle-tests-"))
+    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
+    (home / "trickle").mkdir()
+    (home / "trickle" / "trickle.toml").write_text(USER_FILE, encoding="utf-8")
+    os.environ["XDG_CONFIG_HOME"] = str(home)
 
 
 @pytest.fixture(scope="session")
 def spark_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkHost]:
     """Started when the first test asks for it. Engines of the same settings share its JVM."""
-    settings = config.load(tmp_path_factory.mktemp("spark-workspace"), env={})
+    settings = config.load(tmp_path_factory.mktemp("spark-workspace"))
     host = SparkHost(settings, tmp_path_factory.mktemp("spark-logs"))
     host.start()
     host.wait_ready(240)

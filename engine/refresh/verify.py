@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.algebra.types import is_float
 from engine.errors import InvalidArgument, NotPopulated
-from engine.lake import queries, quoting, views
+from engine.lake import queries, quoting, tables, views
 from engine.records import Column, StreamTable
 from engine.refresh.choose import is_volatile
 from engine.refresh.observe import Target
@@ -44,18 +44,17 @@ def verify(
     for name, path in paths.items():
         views.of_past(session, name, path, target.frontier[name].version, columns[name])
     doing = f"verifying {table.name}"
-    expected = _comparable(queries.run(session, table.query, doing), table.columns)
     stored_name = "__trickle_verified"
     views.of_past(session, stored_name, table.path, target.version, table.columns)
+    expected = _comparable(queries.run(session, table.query, doing), table.columns)
     actual = _comparable(queries.run(session, f"SELECT * FROM {stored_name}", doing), table.columns)  # noqa: S608  ours
-    missing = _rows(expected.exceptAll(actual), doing)
-    unexpected = _rows(actual.exceptAll(expected), doing)
+    missing, unexpected = _differences(expected, actual, doing)
     if any(is_float(column.type) for column in table.columns):
         missing, unexpected = _without_float_noise(missing, unexpected, table.columns)
     return VerifyResult(
         name=table.name,
         equal=not missing and not unexpected,
-        rows=actual.count(),
+        rows=tables.pin(table.path, target.version).rows(),
         missing=sum(missing.values()),
         unexpected=sum(unexpected.values()),
         examples=_examples(missing, unexpected),
@@ -75,9 +74,22 @@ def _comparable(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
     return by_position.selectExpr(*chosen)
 
 
-def _rows(frame: DataFrame, doing: str) -> Counter[tuple[Any, ...]]:
-    found = queries.collect(frame.limit(MAX_DIFFERENCES), doing)
-    return Counter(tuple(_hashable(value) for value in row.values()) for row in found.to_pylist())
+def _differences(
+    expected: DataFrame, actual: DataFrame, doing: str
+) -> tuple[Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]:
+    """Rows that one has more often than the other, in one pass: equal rows cancel each other."""
+    names = [quoting.name(name) for name in expected.columns]
+    both = expected.selectExpr(*names, "1 AS __weight").unionAll(actual.selectExpr(*names, "-1 AS __weight"))
+    # Grouped under names of our own: a column may be named like anything.
+    plain = [f"c{index}" for index in range(len(names))]
+    summed = both.toDF(*plain, "__weight").groupBy(*plain).agg({"__weight": "sum"}).toDF(*plain, "__net")
+    found = queries.collect(summed.where("__net <> 0").limit(MAX_DIFFERENCES), doing)
+    missing: Counter[tuple[Any, ...]] = Counter()
+    unexpected: Counter[tuple[Any, ...]] = Counter()
+    for row in found.to_pylist():
+        *values, net = row.values()
+        (missing if net > 0 else unexpected)[tuple(map(_hashable, values))] += abs(net)
+    return missing, unexpected
 
 
 def _hashable(value: Any) -> Any:
