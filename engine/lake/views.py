@@ -41,8 +41,9 @@ _UNSAFE_IN_PATHS = frozenset("[]{}*?%\\,")
 def of_version(session: SparkSession, name: str, path: str, version: int, columns: Iterable[Column]) -> None:
     """The columns of a table as it was. What a view shows already is not made again."""
     names = tuple(column.name for column in columns)
-    key = (path, version, names)
-    if _shown(session).get(name) == key:
+    commit = _commit(path, version)
+    key = (path, version, commit, names)
+    if commit is not None and _shown(session).get(name) == key:
         return
     try:
         files = plain_files(path, version)
@@ -100,6 +101,17 @@ def plain_files(path: str, version: int) -> list[str] | None:
     names = _file_names(handle)
     # Encoded names, and files of other folders, are Delta's to find.
     return None if any(set(name) & {"%", ":"} for name in names) else [str(folder / name) for name in names]
+
+
+def _commit(path: str, version: int) -> tuple[int, int, int] | None:
+    """Which commit it is: another table may have come to the same path, with the same version number."""
+    if log.local_path(path) is None:
+        return None
+    try:
+        found = log.commit_file(path, version).stat()
+    except OSError:
+        return None  # cleaned away: the view is made anew each time
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _file_names(handle: object) -> list[str]:

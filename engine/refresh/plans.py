@@ -36,10 +36,18 @@ class Relations(Mapping[str, tuple[Column, ...]]):
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
+    def path(self, name: str) -> str:
+        """Where it is, by the catalog alone."""
+        table = self._stream_table(name)
+        return table.path if table is not None else self._catalog.get_source(name).path
+
+    def _stream_table(self, name: str) -> StreamTable | None:
+        return next((each for each in self._catalog.stream_tables() if each.name.casefold() == name.casefold()), None)
+
     def located(self, name: str) -> Located:
-        for table in self._catalog.stream_tables():
-            if table.name.casefold() == name.casefold():
-                return Located(table.name, table.path, table.columns, True)
+        table = self._stream_table(name)
+        if table is not None:
+            return Located(table.name, table.path, table.columns, True)
         source = self._catalog.get_source(name)
         return Located(source.name, source.path, tables.columns(source.path), False)
 

@@ -136,7 +136,7 @@ class Refresher:
             target = self.observer.target(table, progress)
             if not asked_full:
                 refuse_tampered(table, target)
-            paths = {name: self._plans.relations.located(name).path for name in table.sources}
+            paths = {name: self._plans.relations.path(name) for name in table.sources}
             chosen = self.observer.heads(paths)
             if not asked_full and _nothing_changed(table, target, chosen):
                 return no_data(target, chosen)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -141,21 +145,30 @@ def test_a_source_without_change_feed(tmp_path: Path, spark_host: SparkHost) -> 
         holds(engine, "by_region")
 
 
-def test_a_change_feed_that_storage_refuses(
-    tmp_path: Path, spark_host: SparkHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Read-only storage: root ignores permissions, so the log folder's place is taken by what cannot be written."""
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Nobody can write there, not even root, whom permissions do not stop."""
+    if os.geteuid():
+        freeze, thaw = ["chmod", "a-w"], ["chmod", "u+w"]
+    else:
+        freeze, thaw = ["chattr", "+i"], ["chattr", "-i"]
+    subprocess.run([*freeze, str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*thaw, str(folder)], check=True)
+
+
+def test_a_change_feed_that_storage_refuses(tmp_path: Path, spark_host: SparkHost) -> None:
     shop = Shop(tmp_path / "lake", cdf=False)
-    log = Path(shop.path("orders")) / "_delta_log"
-    blocked = log / f"{1:020d}.json"
     with opened(tmp_path / "ws", shop) as engine:
-        blocked.mkdir()
-        with pytest.raises(TrickleError) as caught:
-            engine.create_stream_table("paid", PAID, enable_cdf=True)
-        assert caught.value.hint
-        blocked.rmdir()
-        nothing_is_there(engine)
-        engine.create_stream_table("paid", PAID)
+        with read_only(Path(shop.path("orders")) / "_delta_log"):
+            with pytest.raises(TrickleError) as caught:
+                engine.create_stream_table("paid", PAID, enable_cdf=True)
+            assert caught.value.hint
+            nothing_is_there(engine)
+            # without the feed it can still be read, and is recomputed
+            engine.create_stream_table("paid", PAID)
         holds(engine, "paid")
 
 
