@@ -44,7 +44,9 @@ def start():
 
 
 def row_of(screen: str, name: str) -> str:
-    return next((line for line in screen.splitlines() if re.search(rf"\b{name}\b", line)), "")
+    """The line of the table, not one of the events or the side panel's title: glyph, state, name."""
+    row = re.compile(rf"^│ *▌? *\S \w+ +{name}\b")
+    return next((line for line in screen.splitlines() if row.search(line)), "")
 
 
 def refreshed(folder: Path) -> int:
