@@ -95,7 +95,7 @@ class Engine:
 
     def close(self) -> None:
         if self._built is not None:
-            self._built.scheduler.stop()
+            self._built.scheduler.stop(cancel=False)
         self._host.stop()
         self._history.close()
         self._catalog.close()

@@ -81,8 +81,11 @@ class Scheduler:
                 self._spawn(f"refresh-{number + 1}", self._refresh_what_comes)
         return self.status()
 
-    def stop(self, drain_timeout_s: float = 0.0) -> None:
-        """No new refreshes. Those that run get so long to end; what is left is cancelled and leaves no trace."""
+    def stop(self, drain_timeout_s: float = 0.0, *, cancel: bool = True) -> None:
+        """No new refreshes. Those that run get so long to end; what is left is cancelled and leaves no trace.
+
+        Who ends Spark anyway need not `cancel`: that would be a question to a JVM that is about to be killed.
+        """
         with self._lock:
             threads, self._threads = self._threads, []
         if not threads:
@@ -94,7 +97,7 @@ class Scheduler:
         deadline_s = self._clock.monotonic_s() + drain_timeout_s
         for thread in threads:
             thread.join(max(0.0, deadline_s - self._clock.monotonic_s()))
-        if any(thread.is_alive() for thread in threads[1:]):
+        if cancel and any(thread.is_alive() for thread in threads[1:]):
             running = {each.st for each in self._refresher.running()}
             for table in self._catalog.stream_tables():
                 if table.name in running:

@@ -27,6 +27,8 @@ pytestmark = [
 
 #: the program as it is installed beside this Python
 TRICKLE = str(Path(sys.executable).with_name("trickle"))
+#: from the key to the end of all processes, on a machine whose cores are all busy with refreshes
+QUIT_S = 2.5
 NAMES = [definition.name for definition in DEFINITIONS]
 
 
@@ -83,7 +85,8 @@ def test_the_demo_from_first_paint_to_quit(start, tmp_path):
     assert any("engine.demo.writer" in command for command in started.values()), started
     assert any("java" in command for command in started.values()), started
     terminal.press("q")
-    assert terminal.wait_for_exit(10) < 1.0
+    # the terminal is given back at once; until the process has ended, a JVM in full work has to be ended too
+    assert terminal.wait_for_exit(10) < QUIT_S
     assert terminal.exit_status == 0
     deadline = time.monotonic() + 2
     while terminal.processes():
@@ -111,4 +114,4 @@ def test_a_killed_demo_takes_its_processes_with_it_and_continues_later(start, tm
         assert time.monotonic() < deadline, second.screen()
         time.sleep(0.5)
     second.press("q")
-    assert second.wait_for_exit(10) < 1.0
+    assert second.wait_for_exit(10) < QUIT_S
