@@ -50,6 +50,13 @@ def format_duration(seconds: float) -> str:
     return "".join(parts)
 
 
+def format_took(duration_ms: float) -> str:
+    """How long something worked, with as many digits as one compares: '3.1ms', '0.21s', '38.4s', '3m12s'."""
+    if duration_ms < 10:
+        return f"{duration_ms:.1f}ms"
+    return f"{duration_ms / 1000:.2f}s" if duration_ms < 10_000 else format_duration(duration_ms / 1000)
+
+
 def _split(text: str, characters: str) -> tuple[str, str]:
     length = next((at for at, each in enumerate(text) if each not in characters), len(text))
     return text[:length], text[length:]

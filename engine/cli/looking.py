@@ -12,9 +12,9 @@ from engine.cli.wording import (
     STATE_COLOURS,
     age_text,
     clock_text,
-    duration_text,
     rows_text,
 )
+from engine.durations import format_took
 from engine.errors import InvalidArgument
 from engine.records import (
     Frontier,
@@ -107,7 +107,7 @@ def _status_row(status: StreamTableStatus) -> tuple[Cell, ...]:
         status.effective_mode,
         age_text(status.staleness_s),
         status.schedule,
-        "-" if last is None else duration_text(last.duration_ms),
+        "-" if last is None else format_took(last.duration_ms),
         "-" if last is None else rows_text(last),
         clock_text(status.next_due_at),
         _issue(status),
@@ -167,7 +167,7 @@ def _schedule(schedule: str, interval_s: float) -> str:
 
 def _refresh_text(record: RefreshRecord) -> str:
     what = record.outcome.value.lower().replace("_", " ")
-    return f"#{record.number} {what} at {clock_text(record.finished_at)} in {duration_text(record.duration_ms)}"
+    return f"#{record.number} {what} at {clock_text(record.finished_at)} in {format_took(record.duration_ms)}"
 
 
 def _frontier_text(frontier: Frontier | None) -> str:
@@ -229,7 +229,7 @@ def _print_explanation(found: Explanation, out: Output, *, with_sql: bool, with_
             ("identity", found.identity),
             ("columns", ", ".join(f"{each.name} {each.type}" for each in found.columns)),
             ("hidden", ", ".join(f"{each.name} {each.type}" for each in found.hidden_columns)),
-            ("planned in", f"{duration_text(found.planning_ms)}, analysed in {duration_text(found.analysis_ms)}"),
+            ("planned in", f"{format_took(found.planning_ms)}, analysed in {format_took(found.analysis_ms)}"),
         ]
     )
     out.line()
@@ -274,7 +274,7 @@ def run_history(args: Namespace, out: Output) -> int:
                 clock_text(each.finished_at),
                 each.st,
                 (each.outcome.value, OUTCOME_COLOURS[each.outcome]),
-                duration_text(each.duration_ms),
+                format_took(each.duration_ms),
                 f"{each.rows_in:,}" if each.rows_in else "-",
                 rows_text(each),
                 each.initiated_by.value.lower(),

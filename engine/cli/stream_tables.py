@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli.output import Output
 from engine.cli.session import asking_for_cdf, open_engine, text_of
-from engine.cli.wording import duration_text, refresh_line
+from engine.cli.wording import refresh_line
+from engine.durations import format_took
 from engine.errors import InvalidArgument, TrickleError
 from engine.records import Outcome, RefreshRecord
 from engine.results import CreateResult, VerifyResult
@@ -207,7 +208,7 @@ def run_verify(args: Namespace, out: Output) -> int:
 
 
 def print_verdict(result: VerifyResult, out: Output) -> None:
-    took = duration_text(result.duration_ms)
+    took = format_took(result.duration_ms)
     if result.equal:
         out.line(f"{out.painted('equal', 'green')}   {result.name}: {result.rows:,} rows, {took}")
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from engine.durations import format_duration
+from engine.durations import format_took
 from engine.records import Outcome, RefreshRecord, State
 
 STATE_COLOURS = {
@@ -30,13 +30,6 @@ OUTCOME_COLOURS = {
     Outcome.NO_DATA: "dim",
     Outcome.DIFFERENTIAL: "green",
 }
-
-
-def duration_text(duration_ms: float) -> str:
-    """`3.1ms`, `0.21s`, `3m12s`."""
-    if duration_ms < 10:
-        return f"{duration_ms:.1f}ms"
-    return f"{duration_ms / 1000:.2f}s" if duration_ms < 10_000 else format_duration(duration_ms / 1000)
 
 
 def age_text(seconds: float | None) -> str:
@@ -76,9 +69,9 @@ def rows_text(record: RefreshRecord) -> str:
 
 def refresh_line(record: RefreshRecord) -> str:
     if record.outcome is Outcome.FAILED:
-        return f"{record.st} #{record.number} failed after {duration_text(record.duration_ms)}: {record.error}"
+        return f"{record.st} #{record.number} failed after {format_took(record.duration_ms)}: {record.error}"
     rows = rows_text(record)
     changed = f", {rows}" if rows != "-" else ""
     what = record.outcome.value.lower().replace("_", " ")
     why = f" ({record.reason.text})" if record.outcome in (Outcome.FULL, Outcome.REINITIALIZE, Outcome.SKIPPED) else ""
-    return f"{record.st} #{record.number} {what} in {duration_text(record.duration_ms)}{changed}{why}"
+    return f"{record.st} #{record.number} {what} in {format_took(record.duration_ms)}{changed}{why}"

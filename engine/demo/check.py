@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engine.demo.stream_tables import DEFINITIONS, Definition
 from engine.demo.workspace import create_stream_tables, open_demo
+from engine.durations import format_took
 from engine.engine import Engine
 from engine.records import Outcome, ReasonCode, RefreshRecord, SparkStatus
 from engine.results import CreateResult, VerifyResult
@@ -106,10 +107,10 @@ def creation_line(definition: Definition, created: CreateResult) -> str:
     if not created.created or created.refresh is None:
         return f"  kept      {definition.name}"
     rows = created.refresh.rows_inserted
-    took_s = created.refresh.duration_ms / 1000
+    took = format_took(created.refresh.duration_ms)
     full = created.table.full_reason
     why = f"; full: {full.text}" if full else ""
-    return f"  created   {definition.name}, {rows:,} rows in {took_s:.2f}s{why}"
+    return f"  created   {definition.name}, {rows:,} rows in {took}{why}"
 
 
 def outcomes(records: Sequence[RefreshRecord]) -> str:
@@ -135,7 +136,7 @@ def report(checked: Sequence[Checked]) -> list[str]:
 
 def report_line(each: Checked) -> tuple[str, ...]:
     worked = [r for r in each.refreshes if r.outcome is not Outcome.NO_DATA]
-    median_s = f"{statistics.median(r.duration_ms for r in worked) / 1000:.2f}s" if worked else "—"
+    median = format_took(statistics.median(r.duration_ms for r in worked)) if worked else "—"
     verdict = "equal" if each.verified.equal else "DIFFERS"
     return (
         each.definition.name,
@@ -144,6 +145,6 @@ def report_line(each: Checked) -> tuple[str, ...]:
         f"{sum(r.rows_inserted for r in each.refreshes):,}",
         f"{sum(r.rows_updated for r in each.refreshes):,}",
         f"{sum(r.rows_deleted for r in each.refreshes):,}",
-        median_s,
+        median,
         f"{verdict}, {each.verified.rows:,} rows",
     )

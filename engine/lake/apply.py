@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import CommitConflict, InternalError, Tampered
 from engine.lake import failures, log, quoting
 from engine.lake.stamp import Stamp, find_refresh, foreign_change
-from engine.lake.tables import Pinned
+from engine.lake.tables import Pinned, pin
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -160,7 +160,9 @@ def overwrite_frame(
     new_schema: bool = False,
 ) -> Commit:
     """All rows anew, by Spark. Properties stay, the Change Data Feed with them, and so does the schema unless told."""
-    return _write_frame(session, path, pinned_version, frame, stamp, "overwrite", new_schema=new_schema)
+    replaced = pin(path, pinned_version).rows()
+    commit = _write_frame(session, path, pinned_version, frame, stamp, "overwrite", new_schema=new_schema)
+    return replace(commit, deleted=replaced)
 
 
 def _write_frame(

@@ -9,6 +9,7 @@ from datetime import datetime
 from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
 from engine.clock import Clock
+from engine.durations import format_took
 from engine.errors import RefreshCancelled, TrickleError
 from engine.events import EventBus
 from engine.observe.history import History
@@ -168,7 +169,7 @@ class Ledger:
             mode = "rebuilt" if record.outcome is Outcome.REINITIALIZE else "full"
         came = record.rows_inserted + record.rows_updated
         went = record.rows_deleted + record.rows_updated
-        text = f"{mode} {record.duration_ms / 1000:.2f}s, +{came:,} −{went:,}"
+        text = f"{mode} {format_took(record.duration_ms)}, +{came:,} −{went:,}"
         fell_back = record.requested_mode is RefreshMode.AUTO and record.reason.code not in EXPECTED
         if record.outcome is not Outcome.DIFFERENTIAL and fell_back:
             kind, severity = EventKind.MODE_FALLBACK, Severity.WARN

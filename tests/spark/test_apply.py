@@ -151,7 +151,7 @@ def test_a_full_refresh_keeps_table_and_stamp(spark: Any, st: str) -> None:
     assert found is not None
     assert (found.version, found.stamp) == (2, stamp(2))
     commit = apply.overwrite_frame(spark, st, 2, frame(spark, pa.Table.from_pylist(AFTER, SCHEMA)), stamp(3))
-    assert (commit.version, commit.inserted) == (3, len(AFTER))
+    assert (commit.version, commit.inserted, commit.deleted) == (3, len(AFTER), len(FIRST))
     assert stored(spark, st) == shown(AFTER)
     assert tables.cdf_enabled(st)
     assert tables.columns(st) == COLUMNS

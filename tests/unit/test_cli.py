@@ -23,7 +23,8 @@ from engine.cli import main as main_module
 from engine.cli import session
 from engine.cli.main import GROUPS, build_parser, command_names, main
 from engine.cli.output import Column, Output, clipped, display_width
-from engine.cli.wording import age_text, duration_text, refresh_line, rows_text
+from engine.cli.wording import age_text, refresh_line, rows_text
+from engine.durations import format_took
 from engine.errors import (
     CommitConflict,
     InternalError,
@@ -300,7 +301,8 @@ def test_init(run: Runner, engine: type[FakeEngine], tmp_path: Path) -> None:
     assert run("init", str(tmp_path / "two"), "--json").json == {"workspace": str(tmp_path / "two")}
 
 
-def test_config(run: Runner, workspace: Workspace) -> None:
+def test_config(run: Runner, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # somebody who has set nothing
     workspace.config_file.write_text("[ui]\ntheme = 'day'\n[spark.conf]\na.b = 1\n")
     lines = run("config", "list").out.splitlines()
     assert lines[0].split() == ["SETTING", "VALUE", "FROM", "MEANING"]
@@ -716,7 +718,7 @@ def test_words_for_times_and_rows() -> None:
         "1d1h",
         "2d0h",
     ]
-    assert [duration_text(each) for each in (0.4, 212, 1500, 61_000)] == ["0.4ms", "0.21s", "1.50s", "1m1s"]
+    assert [format_took(each) for each in (0.4, 212, 1500, 61_000)] == ["0.4ms", "0.21s", "1.50s", "1m1s"]
     none = refresh_record("a", Outcome.NO_DATA, rows_inserted=0, rows_updated=0, rows_deleted=0)
     assert rows_text(none) == "-"
     assert refresh_line(none) == "a #1842 no data in 0.21s"
