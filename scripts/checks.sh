@@ -1,6 +1,7 @@
 #!/bin/sh
 # Every check there is, in the order of their price. All of them run, so that one look shows all that is wrong.
 #   checks.sh BIN static|all [pytest arguments]
+# Tests run in two processes, each with a JVM of its own: that is what two cores are good for.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bin=$1
@@ -22,7 +23,7 @@ check() {
 check lint ruff check .
 check format ruff format --check .
 check types mypy
-[ "$which" = static ] || check tests python -m pytest "$@"
+[ "$which" = static ] || check tests python -m pytest -n "${TEST_PROCESSES:-2}" --dist worksteal "$@"
 
 printf '\n%s' "$report"
 [ "$failed" = 0 ] && echo "all checks passed" || echo "checks failed"

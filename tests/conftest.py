@@ -1,4 +1,4 @@
-"""One Spark for the whole test run: a JVM costs seconds, a session of it costs nothing."""
+"""One Spark for each process that runs tests: a JVM costs seconds, a session of it costs nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ USER_FILE = """\
 [spark.conf]
 "spark.sql.codegen.wholeStage" = "false"
 "spark.sql.codegen.factoryMode" = "NO_CODEGEN"
-"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"spark.driver.extraJavaOptions" = "-XX:+UseSerialGC"
 """
 
 

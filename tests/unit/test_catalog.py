@@ -50,6 +50,7 @@ from engine.records import (
     SourceVersion,
     StreamTable,
 )
+from tests.support.permissions import open_the_way_to
 
 ROOT = Path(__file__).resolve().parents[2]
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -482,8 +483,7 @@ def test_a_read_only_folder_can_be_read_and_says_that_it_cannot_be_written(path:
         holder.set_meta("x", "y")
     else:
         holder.close()
-    for folder in (path.parent, *path.parents[1:4]):
-        folder.chmod(0o755)
+    open_the_way_to(path.parent)
     for file in path.parent.iterdir():
         file.chmod(0o644)
     done = subprocess.run(

@@ -15,6 +15,7 @@ from engine import workspace as workspace_module
 from engine.errors import AlreadyExists, ReadOnly, StorageFull, WorkspaceMissing
 from engine.names import check_name, same_name
 from engine.workspace import Workspace
+from tests.support.permissions import open_the_way_to
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -93,8 +94,7 @@ def test_what_fills_it_sees_its_places(tmp_path: Path) -> None:
 def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     root = tmp_path / "theirs"
     root.mkdir(mode=0o755)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    open_the_way_to(tmp_path)
     code = (
         "import os, sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
         "from engine.workspace import Workspace\n"
