@@ -10,7 +10,6 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -407,6 +406,9 @@ class Engine:
 
 
 def _installed(package: str) -> str:
+    # imported here: it is slow to load, and the dashboard's first picture does not need it
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

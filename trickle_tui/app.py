@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +18,7 @@ from engine.errors import TrickleError
 from engine.results import Explanation
 from trickle_tui import locations, themes
 from trickle_tui.actions import BY_ID
-from trickle_tui.bridge import Bridge, open_bridge
+from trickle_tui.bridge import Bridge
 from trickle_tui.command_line import Candidate, Misread, Words, complete, parse
 from trickle_tui.filtering import Problem
 from trickle_tui.handlers import Handlers, Said
@@ -59,6 +58,7 @@ class DashboardApp(App[None]):
         bridge: Bridge,
         theme_folders: tuple[Path, ...] | None = None,
         startup_sql: Sequence[str] = (),
+        on_first_picture: Callable[[], None] = lambda: None,
     ) -> None:
         settings = bridge.settings
         # the terminal's own colours only, as https://no-color.org asks
@@ -68,6 +68,7 @@ class DashboardApp(App[None]):
             self._filters.append(NoColor())
         self.bridge = bridge
         self._startup_sql = tuple(startup_sql)
+        self._on_first_picture = on_first_picture
         self.ascii_only = settings.ascii
         self.no_color_wanted = settings.no_color
         folders = theme_folders or (locations.shipped_themes(), locations.user_themes())
@@ -134,6 +135,9 @@ class DashboardApp(App[None]):
             self.say(Said.problem(self.library.problems[0]))
 
     # Time
+
+    def on_ready(self) -> None:
+        self._on_first_picture()
 
     def on_mount(self) -> None:
         if self.ascii_only:
@@ -276,20 +280,3 @@ class DashboardApp(App[None]):
         page.leave_prompt()
         if message.purpose == "filter" and isinstance(page, OverviewPage):
             page.set_filter(message.text)
-
-
-def run(
-    workspace: Path,
-    read_only: bool = False,
-    overrides: Mapping[str, str] | None = None,
-    startup_sql: Sequence[str] = (),
-) -> None:
-    """Open the dashboard on a workspace; returns when the user leaves. Raises what opening it raises.
-
-    `startup_sql` is run in order behind the first picture: the demo's stream tables appear while one looks on.
-    """
-    bridge = open_bridge(workspace, read_only, overrides or {}, dict(os.environ))
-    try:
-        DashboardApp(bridge, startup_sql=startup_sql).run()
-    finally:
-        bridge.close()

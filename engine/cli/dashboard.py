@@ -21,7 +21,7 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
 
 def run_ui(args: Namespace, out: Output) -> int:
     # The dashboard stands above the engine and is never imported by it, but for this door.
-    from trickle_tui.app import run
+    from trickle_tui.start import run
 
     workspace = workspace_of(args)
     run(workspace.root, read_only=getattr(args, "read_only", False), overrides=overrides_of(args))

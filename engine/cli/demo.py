@@ -61,7 +61,7 @@ def run_dashboard(args: Namespace, out: Output) -> int:
     out.progress("opening the shop")
     with open_demo(Path(args.dir)) as workspace:
         out.progress("")
-        from trickle_tui.app import run
+        from trickle_tui.start import run
 
         statements = tuple(definition.statement for definition in DEFINITIONS)
         run(workspace.root, overrides=overrides_of(args), startup_sql=statements)
