@@ -248,7 +248,9 @@ def test_an_address_is_seen(tmp_path, line):
     assert len(list(address_violations(tmp_path, ["notes.md"]))) == 1
 
 
-@pytest.mark.parametrize("module", ["engine", "engine.engine", "engine.cli.main", "trickle_tui.app"])
+@pytest.mark.parametrize(
+    "module", ["engine", "engine.engine", "engine.cli.main", "trickle_tui.start", "trickle_tui.app"]
+)
 def test_heavy_libraries_are_loaded_late(module):
     probe = f"import sys, {module}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
     command = [sys.executable, "-c", probe]

@@ -136,9 +136,6 @@ class DashboardApp(App[None]):
 
     # Time
 
-    def on_ready(self) -> None:
-        self._on_first_picture()
-
     def on_mount(self) -> None:
         if self.ascii_only:
             self.add_class("-ascii")
@@ -149,6 +146,7 @@ class DashboardApp(App[None]):
 
     def _start_engine(self) -> None:
         """Only when the first picture stands: its history, Spark and the scheduler load heavy libraries."""
+        self._on_first_picture()
         self.updates.start()
         threading.Thread(target=self._start_bridge, name="dashboard start", daemon=True).start()
 

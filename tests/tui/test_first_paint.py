@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from engine.catalog.store import Catalog
 from engine.engine import Engine
 from tests.tui.fake import SHOP, definition
+from trickle_tui import app as app_module
+from trickle_tui import start
 
 _LOOK = """
 import asyncio, json, sys
@@ -50,3 +56,24 @@ def test_the_first_picture_has_the_catalogs_tables_and_loads_nothing_heavy(tmp_p
     seen = json.loads(done.stdout.strip().splitlines()[-1])
     assert "customer_ltv" in seen["screen"]
     assert seen["loaded"] == []
+
+
+def test_garbage_is_collected_again_after_the_first_picture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[bool] = []
+
+    class Shown:
+        def __init__(self, bridge: object, startup_sql: object, on_first_picture: Callable[[], None]) -> None:
+            seen.append(gc.isenabled())
+            self.picture = on_first_picture
+
+        def run(self) -> None:
+            self.picture()
+            seen.append(gc.isenabled())
+
+    monkeypatch.setattr(app_module, "DashboardApp", Shown)
+    try:
+        start.run(Engine.init(tmp_path / "work"), read_only=True)
+    finally:
+        gc.enable()
+        gc.unfreeze()
+    assert seen == [False, True]

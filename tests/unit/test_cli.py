@@ -642,7 +642,7 @@ def test_ui_opens_the_dashboard(run: Runner, workspace: Workspace, monkeypatch: 
     def dashboard(path: Path, read_only: bool = False, overrides: object = None) -> None:
         opened.append((path, read_only, overrides))
 
-    monkeypatch.setitem(sys.modules, "trickle_tui.app", SimpleNamespace(run=dashboard))
+    monkeypatch.setitem(sys.modules, "trickle_tui.start", SimpleNamespace(run=dashboard))
     assert run("ui", "--read-only", "--set", "ui.theme=day").code == 0
     assert opened == [(workspace.root, True, {"ui.theme": "day"})]
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
