@@ -79,13 +79,8 @@ class Core:
 
     def verify(self, table: StreamTable) -> VerifyResult:
         target = self.refresher.observer.target(table, self.catalog.get_progress(table.id))
-        located = {name: self.plans.relations.located(name) for name in table.sources}
         return verify.verify(
-            self.host.session(),
-            table,
-            target,
-            {name: each.path for name, each in located.items()},
-            {name: each.columns for name, each in located.items()},
+            self.host.session(), table, target, [self.plans.relations.located(name) for name in table.sources]
         )
 
     def preview(self, table: StreamTable, limit: int) -> pa.Table:

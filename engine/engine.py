@@ -94,6 +94,7 @@ class Engine:
 
     def close(self) -> None:
         if self._built is not None:
+            self._built.refresher.close()
             self._built.scheduler.stop(cancel=False)
         self._host.stop()
         self._history.close()

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from engine.algebra.types import is_float
 from engine.errors import CommitConflict, InternalError, Tampered
 from engine.lake import failures, log, quoting
 from engine.lake.stamp import Stamp, find_refresh, foreign_change
@@ -20,7 +21,7 @@ from engine.lake.tables import Pinned, pin
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from deltalake import CommitProperties
+    from deltalake import CommitProperties, WriterProperties
     from pyspark.sql import DataFrame, SparkSession
 
 OPERATION = "__trickle_op"
@@ -53,7 +54,13 @@ def append(pinned: Pinned, rows: pa.Table, stamp: Stamp) -> Commit:
     started = time.perf_counter()
     _refuse_used_sequence(pinned, stamp)
     with _committing(pinned.path):
-        write_deltalake(pinned.handle, _shaped(pinned, rows), mode="append", commit_properties=_properties(stamp))
+        write_deltalake(
+            pinned.handle,
+            _shaped(pinned, rows),
+            mode="append",
+            commit_properties=_properties(stamp),
+            writer_properties=_without_float_bounds(pinned),
+        )
     return _committed(started, pinned.version + 1, Counts(inserted=rows.num_rows))
 
 
@@ -71,6 +78,7 @@ def merge(pinned: Pinned, change_set: pa.Table, identity: Sequence[str], stamp: 
             # the source is at hand: its least and greatest keys tell which files need not be read
             streamed_exec=False,
             commit_properties=_properties(stamp),
+            writer_properties=_without_float_bounds(pinned),
         )
         operation = f"s.{quoting.name(OPERATION)}"
         if expected.deleted:
@@ -193,6 +201,14 @@ def _properties(stamp: Stamp) -> CommitProperties:
         # a retry would commit on top of what somebody else just wrote
         max_commit_retries=0,
     )
+
+
+def _without_float_bounds(pinned: Pinned) -> WriterProperties:
+    """delta-rs leaves NaN out of a file's bounds, by which other readers would leave out rows."""
+    from deltalake import ColumnProperties, WriterProperties
+
+    floats = [column.name for column in pinned.columns if is_float(column.type)]
+    return WriterProperties(column_properties={name: ColumnProperties(statistics_enabled="NONE") for name in floats})
 
 
 def _refuse_used_sequence(pinned: Pinned, stamp: Stamp) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from engine.errors import SourceHistoryLost
-from engine.lake import capabilities, failures, log, quoting, tables
+from engine.lake import capabilities, failures, log, quoting, tables, views
 from engine.lake.tables import CDF_PROPERTY, is_on
 from engine.records import Column
 
@@ -191,9 +191,12 @@ def _read(
     small = summary.rows_estimate <= max_driver_rows
     if small and _delta_rs_is_right(path, upto_version, summary, columns):
         rows = _from_delta_rs(path, columns, after_version, upto_version, max_driver_rows)
-        if rows is not None:
+        if rows is not None and (summary.kind is ChangeKind.APPEND or _can_net(rows)):
+            rows = rows if summary.kind is ChangeKind.APPEND else net(rows)
             return "delta-rs", rows.num_rows, local_relation(session, rows, schema)
     feed = _from_spark(session, path, columns, after_version, upto_version)
+    if summary.kind is not ChangeKind.APPEND:
+        feed = _net_frame(feed)
     if small:
         # read once for all the places of the query that need it, and of a known size
         rows = feed.toArrow()
@@ -256,7 +259,7 @@ def _from_delta_rs(
         value_set=pa.array(["insert", "update_postimage"]),
     )
     weights = pc.if_else(came, pa.scalar(1, pa.int32()), pa.scalar(-1, pa.int32()))
-    return found.select(list(columns)).append_column(WEIGHT, weights)
+    return _plain(found.select(list(columns)).append_column(WEIGHT, weights))
 
 
 def _from_spark(session: SparkSession, path: str, columns: Sequence[str], after_version: int, upto_version: int) -> Any:
@@ -268,7 +271,52 @@ def _from_spark(session: SparkSession, path: str, columns: Sequence[str], after_
         .load(path)
     )
     weight = f"CASE WHEN {_CHANGE_TYPE} IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
-    return feed.selectExpr(*map(quoting.name, columns), f"{weight} AS {WEIGHT}")
+    types = {field.name.casefold(): field.dataType.simpleString() for field in feed.schema.fields}
+    chosen = [views.readable(Column(name, types[name.casefold()])) for name in columns]
+    return feed.selectExpr(*chosen, f"{weight} AS {WEIGHT}")
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """delta-rs hands out views of strings and bytes, which neither Arrow's grouping nor Spark takes."""
+    import pyarrow as pa
+
+    types = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    fields = [field.with_type(types.get(field.type, field.type)) for field in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
+def net(rows: pa.Table) -> pa.Table:
+    """Each row once with its net weight, and no trace of those that came and went again.
+
+    Not for speed alone: an expression may fail on a value that was there between two refreshes only.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = rows.column_names
+    weights = names.index(WEIGHT)
+    by_position = rows.rename_columns([f"c{index}" for index in range(len(names))])
+    keys = [f"c{index}" for index in range(len(names)) if index != weights]
+    summed = by_position.group_by(keys).aggregate([(f"c{weights}", "sum")])
+    there = {**{f"c{index}": name for index, name in enumerate(names)}, f"c{weights}_sum": WEIGHT}
+    summed = summed.rename_columns([there[name] for name in summed.column_names])
+    summed = summed.filter(pc.not_equal(summed[WEIGHT], 0)).select(names)
+    return summed.set_column(weights, WEIGHT, summed[WEIGHT].cast(pa.int32()))
+
+
+def _can_net(rows: pa.Table) -> bool:
+    """Arrow does not group by arrays, structs and maps."""
+    import pyarrow as pa
+
+    return not any(pa.types.is_nested(field.type) for field in rows.schema)
+
+
+def _net_frame(feed: Any) -> Any:
+    from pyspark.sql import functions
+
+    names = [quoting.name(name) for name in feed.columns if name != WEIGHT]
+    weight = functions.sum(WEIGHT).cast("int").alias(WEIGHT)
+    return feed.groupBy(*names).agg(weight).where(f"{WEIGHT} <> 0")
 
 
 def _view_schema(path: str, version: int, columns: Sequence[str]) -> StructType:

@@ -67,14 +67,14 @@ def typed(error: BaseException, doing: str, path: str | Path | None = None) -> T
     """
     if isinstance(error, TrickleError):
         return error
-    if isinstance(error, OSError):
-        return _of_system(error, doing, path)
     if _is_lost_connection(error):
         return SparkUnavailable(
             f"{doing} was cut off: Spark is gone.",
             detail=_said(error),
             hint="Trickle starts Spark again on the next start; the JVM's last words are in the logs folder.",
         )
+    if isinstance(error, OSError):
+        return _of_system(error, doing, path)
     text = _everything_said(error)
     if REFUSED in text:
         return NegativeMultiplicity(
@@ -150,7 +150,7 @@ def _of_spark(error: BaseException, doing: str) -> TrickleError:
             detail=_headline(error),
             hint="Raise spark.driver_memory in trickle.toml.",
         )
-    return RefreshFailed(f"{doing} failed.", detail=_headline(error))
+    return RefreshFailed(f"{doing} failed.", detail=_innermost(error))
 
 
 def _of_delta_rs(error: BaseException, doing: str) -> TrickleError:
@@ -232,6 +232,8 @@ def _refusal(text: str) -> str:
 
 
 def _is_lost_connection(error: BaseException) -> bool:
+    if isinstance(error, ConnectionError):
+        return True
     kind = type(error)
     return kind.__module__.startswith("py4j") and kind.__name__ in ("Py4JNetworkError", "Py4JError")
 
@@ -333,6 +335,10 @@ def _headline(error: BaseException) -> str:
         text = str(origin.getMessage() if origin is not None else error)
     except Py4JError:
         text = type(error).__name__
+    return _first_lines(text)
+
+
+def _first_lines(text: str) -> str:
     lines: list[str] = []
     for line in text.splitlines():
         if line.startswith(("== SQL", "JVM stacktrace", "\tat ", "'")):
@@ -340,6 +346,23 @@ def _headline(error: BaseException) -> str:
         if line.strip():
             lines.append(line.strip())
     return " ".join(lines)[:1000]
+
+
+def _innermost(error: BaseException) -> str:
+    """The message of the cause that Spark has a name for and that is nearest to what happened.
+
+    Around it Spark tells which of its parts were at work: that a task failed, that a write was given up.
+    """
+    from py4j.protocol import Py4JError
+
+    found = _headline(error)
+    for cause in _causes(error):
+        try:
+            if cause.getCondition():
+                found = _first_lines(str(cause.getMessage()))
+        except Py4JError:  # not one of Spark's exceptions: it has no such method
+            continue
+    return found
 
 
 def _everything_said(error: BaseException) -> str:

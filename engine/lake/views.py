@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from engine.algebra.types import is_float
 from engine.lake import failures, log, quoting, tables
 from engine.records import Column
 
@@ -40,6 +41,7 @@ _UNSAFE_IN_PATHS = frozenset("[]{}*?%\\,")
 
 def of_version(session: SparkSession, name: str, path: str, version: int, columns: Iterable[Column]) -> None:
     """The columns of a table as it was. What a view shows already is not made again."""
+    columns = tuple(columns)
     names = tuple(column.name for column in columns)
     commit = _commit(path, version)
     key = (path, version, commit, names)
@@ -49,10 +51,10 @@ def of_version(session: SparkSession, name: str, path: str, version: int, column
         files = plain_files(path, version)
         if files is None:
             frame = session.sql(
-                f"SELECT {_listed(names)} FROM {quoting.table(path)} VERSION AS OF {version}"  # noqa: S608  quoted
+                f"SELECT {_listed(columns)} FROM {quoting.table(path)} VERSION AS OF {version}"  # noqa: S608  quoted
             )
         else:
-            frame = _of_files(session, path, version, files, names)
+            frame = _of_files(session, path, version, files, names).selectExpr(*map(readable, columns))
         frame.createOrReplaceTempView(name)
     except Exception as error:
         raise failures.typed(error, f"reading version {version} of {path}") from error
@@ -61,14 +63,13 @@ def of_version(session: SparkSession, name: str, path: str, version: int, column
 
 def of_latest(session: SparkSession, name: str, path: str, columns: Iterable[Column]) -> None:
     """The columns of a table as it is whenever the view is read."""
-    listed = _listed(tuple(column.name for column in columns))
-    _define(session, name, f"SELECT {listed} FROM {quoting.table(path)}")  # noqa: S608  quoted
+    _define(session, name, f"SELECT {_listed(columns)} FROM {quoting.table(path)}")  # noqa: S608  quoted
 
 
 def of_past(session: SparkSession, name: str, path: str, version: int, columns: Iterable[Column]) -> None:
     """The columns of a table as Delta's own time travel shows them: for proofs, which must not share our short cuts."""
-    listed = _listed(tuple(column.name for column in columns))
-    _define(session, name, f"SELECT {listed} FROM {quoting.table(path)} VERSION AS OF {version}")  # noqa: S608  quoted
+    past = f"{quoting.table(path)} VERSION AS OF {version}"
+    _define(session, name, f"SELECT {_listed(columns)} FROM {past}")  # noqa: S608  quoted
 
 
 def of_rows(session: SparkSession, name: str, rows: pa.Table) -> None:
@@ -140,8 +141,18 @@ def _define(session: SparkSession, name: str, query: str) -> None:
         raise failures.typed(error, f"reading {name}") from error
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(map(quoting.name, names)) or "1"
+def readable(column: Column) -> str:
+    """A column as it is; of floating-point ones so that no filter reaches the bounds that files keep of them.
+
+    delta-rs leaves NaN out of the bounds that it writes, and Spark leaves out files whose bounds do not fit: rows with
+    NaN would be missing, of `x = 'NaN'` and of `x > 5` alike. `nanvl(x, x)` is x, which Spark does not know.
+    """
+    name = quoting.name(column.name)
+    return f"nanvl({name}, {name}) AS {name}" if is_float(column.type) else name
+
+
+def _listed(columns: Iterable[Column]) -> str:
+    return ", ".join(map(readable, columns)) or "1"
 
 
 def _shown(session: SparkSession) -> dict[str, object]:

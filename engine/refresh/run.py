@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from engine.config import Settings
     from engine.lake.session import SparkHost
 
+NOTHING_CHANGED = "nothing was changed"
+
 
 class Refresher:
     """Runs refreshes; any number at a time, but one of each stream table."""
@@ -95,6 +97,7 @@ class Refresher:
         self.observer = Observer(catalog, HeadReader())
         self._running: dict[str, RunningRefresh] = {}
         self._cancelled: set[str] = set()
+        self._closing = False
         self._lock = threading.Lock()
 
     # ---------------------------------------------------------------- what others may ask
@@ -113,6 +116,10 @@ class Refresher:
         self._host.cancel(running.refresh_id)
         return True
 
+    def close(self) -> None:
+        """From now on refreshes may be cut off at any place: that is no failure of theirs, and is not recorded."""
+        self._closing = True
+
     def refresh(self, table: StreamTable, *, asked_full: bool, initiated_by: Initiator) -> RefreshRecord:
         """One refresh, from the version check to the records of it. Raises what made it fail, after recording it."""
         attempt = Attempt(uuid.uuid4().hex, table, initiated_by, self._clock.now(), Phases())
@@ -123,6 +130,8 @@ class Refresher:
                 if done.applied is not None and done.applied.version is not None:
                     self.observer.committed(table)
             except Exception as error:
+                if self._closing:
+                    raise RefreshCancelled(f"the refresh of {table.name} was cut off", hint=NOTHING_CHANGED) from error
                 failure = self._failure(error, attempt)
                 self._ledger.failed(attempt, failure)
                 raise failure from error
@@ -163,13 +172,15 @@ class Refresher:
                 choice, moves = self._read_log(table, target, paths, chosen)
             if any(move.schema_changed for move in moves):
                 self._plans.forget(table.id)
-            if choice is None and all(move.change is Change.NONE for move in moves):
+            if choice is None and not any(move.schema_changed for move in moves) and _without_change(moves):
                 return no_data(target, chosen)
         with phases.phase("plan"):
             plan = self._plans.plan_of(table)
             if choice is None and plan.fingerprint != table.fingerprint:
                 text = "the schema of its sources changed"
                 choice = Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
+            if choice is None and _without_change(moves):
+                return no_data(target, chosen)
             if choice is None:
                 choice = after_changes(
                     table,
@@ -342,18 +353,22 @@ class Refresher:
         with self._lock:
             cancelled = refresh_id in self._cancelled
         if cancelled:
-            raise RefreshCancelled("the refresh was cancelled", hint="nothing was changed")
+            raise RefreshCancelled("the refresh was cancelled", hint=NOTHING_CHANGED)
 
     def _failure(self, error: Exception, attempt: Attempt) -> TrickleError:
         with self._lock:
             cancelled = attempt.refresh_id in self._cancelled
         if cancelled:
-            return RefreshCancelled(f"the refresh of {attempt.table.name} was cancelled", hint="nothing was changed")
+            return RefreshCancelled(f"the refresh of {attempt.table.name} was cancelled", hint=NOTHING_CHANGED)
         return failures.typed(error, f"refreshing {attempt.table.name}", attempt.table.path)
 
 
 def _nothing_changed(table: StreamTable, target: Target, chosen: Frontier) -> bool:
     return target.frontier == chosen and target.fingerprint == table.fingerprint and not is_volatile(table)
+
+
+def _without_change(moves: tuple[SourceMove, ...]) -> bool:
+    return all(move.change is Change.NONE for move in moves)
 
 
 def _rows_of(path: str) -> int | None:

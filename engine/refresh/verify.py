@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.algebra.types import is_float
@@ -17,6 +17,7 @@ from engine.lake import queries, quoting, tables, views
 from engine.records import Column, StreamTable
 from engine.refresh.choose import is_volatile
 from engine.refresh.observe import Target
+from engine.refresh.plans import Located
 from engine.results import VerifyResult
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ def verify(
     session: SparkSession,
     table: StreamTable,
     target: Target,
-    paths: Mapping[str, str],
-    columns: Mapping[str, tuple[Column, ...]],
+    sources: Sequence[Located],
 ) -> VerifyResult:
     began = time.perf_counter()
     if target.frontier is None:
@@ -41,8 +41,11 @@ def verify(
     if is_volatile(table):
         raise InvalidArgument(f"{table.name} changes by itself, so there is nothing to compare it with")
     queries.tune(session, small=False)
-    for name, path in paths.items():
-        views.of_past(session, name, path, target.frontier[name].version, columns[name])
+    for source in sources:
+        version = target.frontier[source.name].version
+        # a source's columns as they were then; of a stream table those that readers see
+        columns = source.columns if source.is_stream_table else tables.columns(source.path, version)
+        views.of_past(session, source.name, source.path, version, columns)
     doing = f"verifying {table.name}"
     stored_name = "__trickle_verified"
     views.of_past(session, stored_name, table.path, target.version, table.columns)

@@ -203,7 +203,12 @@ class Scheduler:
             except TrickleError as error:
                 # It is recorded in history, progress and events; here it only must not end the worker.
                 log.info("%s: %s", table.name, error)
-            finally:
-                turn.due_at_s = began_s + wait_s(table, self._catalog.get_progress(table.id))
-                turn.queued = False
-                self._wake.set()
+            except Exception:
+                if self._stopping.is_set():
+                    return  # what it works with is being closed
+                raise
+            if self._stopping.is_set():
+                return
+            turn.due_at_s = began_s + wait_s(table, self._catalog.get_progress(table.id))
+            turn.queued = False
+            self._wake.set()
