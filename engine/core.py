@@ -17,11 +17,11 @@ from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
 from engine.errors import InvalidArgument, NotPopulated
 from engine.events import EventBus
-from engine.lake import queries, quoting, views
+from engine.lake import queries, quoting, tables, views
 from engine.lake.heads import HeadReader
 from engine.lake.session import SparkHost
 from engine.observe.history import History
-from engine.records import RefreshMode, StreamTable
+from engine.records import Reason, ReasonCode, RefreshMode, StreamTable
 from engine.refresh import verify
 from engine.refresh.define import Definitions
 from engine.refresh.ledger import Ledger
@@ -70,10 +70,18 @@ class Core:
     # ---------------------------------------------------------------- explain
 
     def explain(self, table: StreamTable) -> Explanation:
-        return _explanation(table.name, self.plans.plan_of(table), table.refresh_mode)
+        plan = self.plans.plan_of(table)
+        return _explanation(table.name, plan, table.refresh_mode, self._without_feed(plan))
 
     def explain_query(self, query: str) -> Explanation:
-        return _explanation("", self.plans.compile(query, full=False), RefreshMode.AUTO)
+        plan = self.plans.compile(query, full=False)
+        return _explanation("", plan, RefreshMode.AUTO, self._without_feed(plan))
+
+    def _without_feed(self, plan: MaintenancePlan) -> Reason | None:
+        """A source whose changes cannot be read makes every refresh a full one."""
+        located = (self.plans.relations.located(name) for name in plan.sources)
+        mute = next((each.name for each in located if not tables.cdf_enabled(each.path)), None)
+        return None if mute is None else Reason(ReasonCode.NO_CHANGE_FEED, f"{mute} does not record its changes")
 
     # ---------------------------------------------------------------- reading
 
@@ -125,9 +133,9 @@ class Core:
         return HeadReader().head(located.path).version
 
 
-def _explanation(name: str, plan: MaintenancePlan, mode: RefreshMode) -> Explanation:
+def _explanation(name: str, plan: MaintenancePlan, mode: RefreshMode, without_feed: Reason | None) -> Explanation:
     kept = plan.kept
-    full = kept is None or mode is RefreshMode.FULL
+    full = kept is None or mode is RefreshMode.FULL or without_feed is not None
     sql = ""
     began = time.perf_counter()
     if kept is not None and not full:
@@ -139,7 +147,7 @@ def _explanation(name: str, plan: MaintenancePlan, mode: RefreshMode) -> Explana
         name=name,
         query=plan.query,
         mode="full" if full else "differential",
-        reason=plan.full_reason,
+        reason=plan.full_reason or (without_feed if mode is not RefreshMode.FULL else None),
         identity=f"{kept.rule.name} ({', '.join(kept.identity)})" if kept is not None else "recomputed as a whole",
         root=plan.tree,
         stages=plan.stages,

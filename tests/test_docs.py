@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,12 @@ def test_files_that_a_document_names_exist(document):
     spans = re.findall(r"`((?:engine|trickle_tui|tests|bench|docs|scripts|themes)/[\w./-]+)`", text)
     missing += [span for span in spans if not (ROOT / span).exists()]
     assert missing == []
+
+
+def test_the_readmes_python_can_be_imported():
+    """Each name that it imports, from where it imports it; what it then does is what the engine's tests do."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    imports = [line.strip() for block in blocks for line in block.splitlines() if "import " in line]
+    assert imports
+    for line in imports:
+        subprocess.run([sys.executable, "-c", line], cwd=ROOT, check=True)

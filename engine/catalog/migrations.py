@@ -27,7 +27,7 @@ def check_version(version: int, path: Path, *, read_only: bool) -> None:
         raise WorkspaceTooNew(
             "this workspace belongs to a newer Trickle",
             detail=f"{path} has schema {version}; this program writes schema {SCHEMA_VERSION}",
-            hint="upgrade Trickle; until then look at it with --read-only, nothing is written",
+            hint="upgrade Trickle; until then commands that only read work, and so does `trickle ui --read-only`",
         )
     if version < SCHEMA_VERSION:
         raise WorkspaceTooOld(

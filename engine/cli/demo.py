@@ -53,16 +53,15 @@ def run_check(args: Namespace, out: Output) -> int:
 
 
 def run_dashboard(args: Namespace, out: Output) -> int:
-    from engine.demo.stream_tables import DEFINITIONS
     from engine.demo.workspace import open_demo
 
     if not sys.stdout.isatty():
         raise InvalidArgument("the dashboard needs a terminal", hint="without one: trickle demo --check")
     out.progress("opening the shop")
-    with open_demo(Path(args.dir)) as workspace:
+    with open_demo(Path(args.dir)) as (workspace, definitions):
         out.progress("")
         from trickle_tui.start import run
 
-        statements = tuple(definition.statement for definition in DEFINITIONS)
+        statements = tuple(definition.statement for definition in definitions)
         run(workspace.root, overrides=overrides_of(args), startup_sql=statements)
     return 0

@@ -70,7 +70,7 @@ def _flat(setting: Setting, table: Mapping[str, Any], prefix: str = "") -> dict[
 
 
 def _bad(setting: Setting, value: Any, detail: str, hint: str | None = None) -> InvalidArgument:
-    default = f"the default is {setting.default!r}"
+    default = f"The default is {setting.default!r}."
     return InvalidArgument(
         f"bad value for {setting.key}: {value!r}", detail=detail, hint=hint or f"{setting.meaning} {default}"
     )

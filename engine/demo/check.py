@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.demo.stream_tables import DEFINITIONS, Definition
+from engine.demo.stream_tables import Definition
 from engine.demo.workspace import create_stream_tables, open_demo
 from engine.durations import format_took
 from engine.engine import Engine
@@ -54,17 +54,17 @@ class Checked:
 def check(folder: Path, refreshes: int, overrides: Mapping[str, str], say: Callable[[str], None]) -> tuple[str, ...]:
     """Runs it and tells what happens; returns what went wrong, nothing when all is well."""
     began = time.monotonic()
-    say(f"trickle demo --check: {folder}, {len(DEFINITIONS)} stream tables, each refreshed {refreshes} ×")
     with (
-        open_demo(folder, WRITER_PAUSE_S) as workspace,
+        open_demo(folder, WRITER_PAUSE_S) as (workspace, definitions),
         Engine.open(workspace.root, overrides=overrides) as engine,
     ):
+        say(f"trickle demo --check: {folder}, {len(definitions)} stream tables, each refreshed {refreshes} ×")
         say(f"  sources   {', '.join(status.source.name for status in engine.sources())}")
         engine.start_spark()
         tell_spark(engine, say)
-        for definition, created in create_stream_tables(engine):
+        for definition, created in create_stream_tables(engine, definitions):
             say(creation_line(definition, created))
-        records: dict[str, list[RefreshRecord]] = {definition.name: [] for definition in DEFINITIONS}
+        records: dict[str, list[RefreshRecord]] = {definition.name: [] for definition in definitions}
         for turn in range(1, refreshes + 1):
             time.sleep(PAUSE_S)
             done = engine.refresh_all()
@@ -73,7 +73,7 @@ def check(folder: Path, refreshes: int, overrides: Mapping[str, str], say: Calla
             say(f"  refresh {turn}/{refreshes}   {outcomes(done)}")
         checked = [
             Checked(definition, tuple(records[definition.name]), engine.verify(definition.name))
-            for definition in DEFINITIONS
+            for definition in definitions
         ]
     say("")
     for line in report(checked):

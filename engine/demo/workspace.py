@@ -11,13 +11,14 @@ from engine.demo.rows import TABLES
 from engine.demo.stream_tables import DEFINITIONS, Definition
 from engine.engine import Engine
 from engine.errors import AlreadyExists
+from engine.records import EventKind
 from engine.results import CreateResult
 from engine.workspace import Workspace
 
 
 @contextmanager
-def open_demo(folder: Path, pause_s: float = 1.0) -> Iterator[Workspace]:
-    """The workspace with its sources known to it, and the writer at work for as long as the context lasts."""
+def open_demo(folder: Path, pause_s: float = 1.0) -> Iterator[tuple[Workspace, list[Definition]]]:
+    """The workspace with its sources known to it and what it should have; the writer works as long as this lasts."""
     with suppress(AlreadyExists):
         Engine.init(folder, name="shop")
     workspace = Workspace.find(folder)
@@ -26,7 +27,8 @@ def open_demo(folder: Path, pause_s: float = 1.0) -> Iterator[Workspace]:
             for shape in TABLES:
                 with suppress(AlreadyExists):
                     engine.add_source(shape.name, str(lake_of(workspace) / shape.name), key=shape.key)
-        yield workspace
+            definitions = _wanted(engine)
+        yield workspace, definitions
 
 
 def lake_of(workspace: Workspace) -> Path:
@@ -34,10 +36,16 @@ def lake_of(workspace: Workspace) -> Path:
     return workspace.root / "lake"
 
 
-def create_stream_tables(engine: Engine) -> Iterator[tuple[Definition, CreateResult]]:
+def _wanted(engine: Engine) -> list[Definition]:
+    """The demo's stream tables, but for those that somebody dropped: they were meant to go."""
+    dropped = {event.subject for event in engine.events(limit=100_000) if event.kind is EventKind.STREAM_TABLE_DROPPED}
+    return [definition for definition in DEFINITIONS if definition.name not in dropped]
+
+
+def create_stream_tables(engine: Engine, definitions: list[Definition]) -> Iterator[tuple[Definition, CreateResult]]:
     """Those that do not exist yet, one after the other; Spark must be ready or on its way."""
     engine.wait_for_spark()
-    for definition in DEFINITIONS:
+    for definition in definitions:
         yield (
             definition,
             engine.create_stream_table_if_not_exists(

@@ -12,12 +12,14 @@ from engine.algebra.nodes import columns_by_leaf
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.bind import Change, bind
+from engine.compile.parse import parse
 from engine.compile.places import in_views, view_name
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
 from engine.durations import format_duration, parse_duration
 from engine.errors import (
     AlreadyExists,
+    CycleDetected,
     DependentsExist,
     InvalidArgument,
     NotFound,
@@ -86,6 +88,7 @@ class Definitions:
         self._refuse_taken(name)
         mode = _mode(refresh_mode)
         interval_s, notices = self._interval(name, schedule)
+        _refuse_itself(name, query)
         self._host.wait_ready()
         plan = self._plans.compile(query, full=mode is RefreshMode.FULL)
         notices += plan.notices + self._fitting(plan, mode, enable_cdf)
@@ -237,6 +240,11 @@ class Definitions:
         self._history.forget(table.name)
         self._events.publish(EventKind.STREAM_TABLE_DROPPED, table.name, "dropped", Severity.OK)
         return DropResult((*dropped, table.name))
+
+
+def _refuse_itself(name: str, query: str) -> None:
+    if name.casefold() in {source.casefold() for source in parse(query).sources}:
+        raise CycleDetected(f"{name} would read itself", hint="a stream table reads sources and other stream tables")
 
 
 def _mode(text: str) -> RefreshMode:

@@ -146,7 +146,7 @@ class Ledger:
             duration_ms=attempt.phases.total_ms,
             phases_ms=attempt.phases.spent_ms,
             frontier_from=progress.frontier,
-            error=str(error) + (f": {error.detail}" if error.detail else ""),
+            error=str(error).rstrip(".") + (f": {error.detail}" if error.detail else ""),
             error_code=error.code,
             error_hint=error.hint,
         )
@@ -167,9 +167,9 @@ class Ledger:
             mode = "differential"
         else:
             mode = "rebuilt" if record.outcome is Outcome.REINITIALIZE else "full"
-        came = record.rows_inserted + record.rows_updated
-        went = record.rows_deleted + record.rows_updated
-        text = f"{mode} {format_took(record.duration_ms)}, +{came:,} −{went:,}"
+        updated = f" ~{record.rows_updated:,}" if record.rows_updated else ""
+        changed = f"+{record.rows_inserted:,} −{record.rows_deleted:,}{updated}"
+        text = f"{mode} {format_took(record.duration_ms)}, {changed}"
         fell_back = record.requested_mode is RefreshMode.AUTO and record.reason.code not in EXPECTED
         if record.outcome is not Outcome.DIFFERENTIAL and fell_back:
             kind, severity = EventKind.MODE_FALLBACK, Severity.WARN

@@ -285,6 +285,7 @@ async def test_a_filter_that_keeps_nothing_says_how_to_leave(open_app: Open) -> 
     async with open_app() as pilot:
         await pilot.press("slash", *"zzz", "enter")
         await until(pilot, lambda: "no stream table passes the filter" in screen(pilot))
+        assert "duration" not in screen(pilot), "the panel of a table that is not in sight"
         await pilot.press("escape")
         await until(pilot, lambda: "16 of 16" in screen(pilot))
         assert pilot.app.focused is overview_of(pilot).grid

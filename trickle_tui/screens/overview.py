@@ -230,7 +230,11 @@ class OverviewPage(Page):
     def _draw_side(self) -> None:
         box = self.query_one("#side", Panel)
         table = self.selected()
-        if table is None or not box.display:
+        if not box.display:
+            return
+        if table is None:
+            box.entitle("")
+            self.canvas("side-text").show(())
             return
         box.entitle(table.name)
         focus = self.dashboard.snapshot.focus_on(table.name)
