@@ -191,8 +191,9 @@ def _read(
     small = summary.rows_estimate <= max_driver_rows
     if small and _delta_rs_is_right(path, upto_version, summary, columns):
         rows = _from_delta_rs(path, columns, after_version, upto_version, max_driver_rows)
-        if rows is not None and (summary.kind is ChangeKind.APPEND or _can_net(rows)):
-            rows = rows if summary.kind is ChangeKind.APPEND else net(rows)
+        if rows is not None:
+            if summary.kind is not ChangeKind.APPEND:
+                rows = net(rows) if _can_net(rows) else _net_frame(local_relation(session, rows, schema)).toArrow()
             return "delta-rs", rows.num_rows, local_relation(session, rows, schema)
     feed = _from_spark(session, path, columns, after_version, upto_version)
     if summary.kind is not ChangeKind.APPEND:
@@ -286,12 +287,11 @@ def _plain(rows: pa.Table) -> pa.Table:
 
 
 def net(rows: pa.Table) -> pa.Table:
-    """Each row once with its net weight, and no trace of those that came and went again.
+    """Only what is left when rows that came and rows that went cancel each other; copies stay rows of their own.
 
     Not for speed alone: an expression may fail on a value that was there between two refreshes only.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     names = rows.column_names
     weights = names.index(WEIGHT)
@@ -300,8 +300,11 @@ def net(rows: pa.Table) -> pa.Table:
     summed = by_position.group_by(keys).aggregate([(f"c{weights}", "sum")])
     there = {**{f"c{index}": name for index, name in enumerate(names)}, f"c{weights}_sum": WEIGHT}
     summed = summed.rename_columns([there[name] for name in summed.column_names])
-    summed = summed.filter(pc.not_equal(summed[WEIGHT], 0)).select(names)
-    return summed.set_column(weights, WEIGHT, summed[WEIGHT].cast(pa.int32()))
+    weights_left = summed[WEIGHT].to_pylist()
+    copies = [row for row, weight in enumerate(weights_left) for _ in range(abs(weight))]
+    signs = [1 if weights_left[row] > 0 else -1 for row in copies]
+    left = summed.take(pa.array(copies, pa.int64())).select(names)
+    return left.set_column(weights, WEIGHT, pa.array(signs, pa.int32()))
 
 
 def _can_net(rows: pa.Table) -> bool:
@@ -315,8 +318,9 @@ def _net_frame(feed: Any) -> Any:
     from pyspark.sql import functions
 
     names = [quoting.name(name) for name in feed.columns if name != WEIGHT]
-    weight = functions.sum(WEIGHT).cast("int").alias(WEIGHT)
-    return feed.groupBy(*names).agg(weight).where(f"{WEIGHT} <> 0")
+    summed = feed.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT))
+    copies = f"explode(array_repeat(IF({WEIGHT} > 0, 1, -1), CAST(abs({WEIGHT}) AS INT))) AS {WEIGHT}"
+    return summed.selectExpr(*names, copies)
 
 
 def _view_schema(path: str, version: int, columns: Sequence[str]) -> StructType:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.algebra.nodes import WEIGHT, Leaf, Role
+from engine.algebra.nodes import Leaf, Role
 from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
 from engine.clock import Clock
@@ -35,7 +35,6 @@ from engine.lake import changes as lake_changes
 from engine.lake import failures, stamp, tables, views
 from engine.lake.heads import HeadReader
 from engine.records import (
-    Column,
     EventKind,
     Frontier,
     Initiator,
@@ -259,7 +258,7 @@ class Refresher:
             for leaf, columns in statements.reads.items():
                 match leaf.role:
                     case Role.DELTA:
-                        rows_read[leaf.name] = self._read_change(job, by_name[leaf.name], columns)
+                        rows_read[leaf.name] = self._read_change(job, by_name[leaf.name])
                     case Role.NEW | Role.OLD:
                         move = by_name[leaf.name]
                         at = move.chosen if leaf.role is Role.NEW or move.was is None else move.was
@@ -275,10 +274,11 @@ class Refresher:
         grows = bool(statements.whole_relations)
         return Differential(job, statements, moves, rows_in, grows), rows_read
 
-    def _read_change(self, job: Job, move: SourceMove, columns: tuple[Column, ...]) -> int | None:
+    def _read_change(self, job: Job, move: SourceMove) -> int | None:
         if move.was is None or move.summary is None:
             raise InternalError(f"{move.name} has no change to read")
-        names = [column.name for column in columns if column.name != WEIGHT]
+        # All that the query uses, also where a statement asks for keys alone: rows cancel each other by all of it.
+        names = [column.name for column in job.plan.used_columns[move.name]]
         view = view_name(Leaf(Role.DELTA, move.name))
         most = self._settings.refresh.max_driver_delta_rows
         was, now = move.was.version, move.chosen.version
