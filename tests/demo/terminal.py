@@ -40,8 +40,12 @@ class Terminal:
     @property
     def exit_status(self) -> int | None:
         """None while the command runs."""
-        dead, _, status = self._tmux("display", "-p", "#{pane_dead} #{pane_dead_status}").partition(" ")
-        return int(status.strip() or -1) if dead == "1" else None
+        # a pane is dead when its terminal is closed, which the process may outlive by a moment
+        said = self._tmux("display", "-p", "#{pane_dead},#{pane_dead_status},#{pane_dead_signal}")
+        dead, status, killed_by = said.strip().split(",")
+        if dead != "1" or not (status or killed_by):
+            return None
+        return int(status) if status else 128 + int(killed_by) if killed_by.isdigit() else -1
 
     @property
     def pid(self) -> int:
