@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,9 @@ class Terminal:
         assignments = [f"{name}={value}" for name, value in settings.items()]
         # test runners leave a size in the environment, which programs believe more than the terminal
         line = shlex.join(["env", "-u", "COLUMNS", "-u", "LINES", *assignments, *command])
+        # tmux forgets the status of some processes that it kept the pane of
+        self._status = Path(tempfile.gettempdir()) / f"{self.mark}.status"
+        line = f"{line}; echo $? > {shlex.quote(str(self._status))}"
         size = ("-x", str(columns), "-y", str(rows))
         # kept after its end, so that the last screen and the exit status can be read
         self._tmux("new-session", "-d", *size, line, ";", "set", "remain-on-exit", "on")
@@ -40,16 +44,11 @@ class Terminal:
     @property
     def exit_status(self) -> int | None:
         """None while the command runs."""
-        # a pane is dead when its terminal is closed, which the process may outlive by a moment
-        said = self._tmux("display", "-p", "#{pane_dead},#{pane_dead_status},#{pane_dead_signal}")
-        dead, status, killed_by = said.strip().split(",")
-        if dead != "1" or not (status or killed_by):
+        try:
+            said = self._status.read_text()
+        except FileNotFoundError:
             return None
-        return int(status) if status else 128 + int(killed_by) if killed_by.isdigit() else -1
-
-    @property
-    def pid(self) -> int:
-        return int(self._tmux("display", "-p", "#{pane_pid}"))
+        return int(said) if said.strip() else None
 
     def wait_for(self, what: str, condition: Callable[[str], object], within_s: float) -> float:
         """Waits until the screen fulfils the condition and returns for how long; else shows the screen."""
