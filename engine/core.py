@@ -18,6 +18,7 @@ from engine.compile.render import render
 from engine.errors import InvalidArgument, NotPopulated
 from engine.events import EventBus
 from engine.lake import queries, quoting, tables, views
+from engine.lake.compute import SparkCompute
 from engine.lake.heads import HeadReader
 from engine.lake.session import SparkHost
 from engine.observe.history import History
@@ -60,10 +61,13 @@ class Core:
         warehouse: Path,
     ) -> Core:
         limits = Limits(settings.compile.max_parse_depth, settings.compile.max_parse_nodes)
-        plans = Plans(catalog, host, limits)
-        sources = Sources(catalog, host, events, settings, clock)
-        refresher = Refresher(catalog, host, plans, ledger, events, settings, clock, lease.epoch)
-        definitions = Definitions(catalog, host, plans, sources, refresher, history, events, settings, clock, warehouse)
+        compute = SparkCompute(host)
+        plans = Plans(catalog, compute, limits)
+        sources = Sources(catalog, compute, events, settings, clock)
+        refresher = Refresher(catalog, compute, plans, ledger, events, settings, clock, lease.epoch)
+        definitions = Definitions(
+            catalog, compute, plans, sources, refresher, history, events, settings, clock, warehouse
+        )
         scheduler = Scheduler(catalog, lease, refresher, host, history, events, settings, clock)
         return Core(catalog, host, plans, sources, refresher, definitions, scheduler)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.algebra.types import is_float
 from engine.errors import CommitConflict, InternalError, Tampered
+from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import failures, log, quoting
 from engine.lake.stamp import Stamp, find_refresh, foreign_change
 from engine.lake.tables import Pinned, pin
@@ -265,7 +266,8 @@ def _stamped(session: SparkSession, stamp: Stamp) -> Iterator[None]:
 @contextmanager
 def _committing(path: str) -> Iterator[None]:
     try:
-        yield
+        with FAILPOINTS.around(Failpoint.COMMIT):
+            yield
     except Exception as error:
         raise failures.typed(error, f"The commit to {path}", path) from error
 

@@ -193,7 +193,7 @@ def _read(
         rows = _from_delta_rs(path, columns, after_version, upto_version, max_driver_rows)
         if rows is not None:
             if summary.kind is not ChangeKind.APPEND:
-                rows = net(rows) if _can_net(rows) else _net_frame(local_relation(session, rows, schema)).toArrow()
+                rows = net(rows) if can_net(rows) else _net_frame(local_relation(session, rows, schema)).toArrow()
             return "delta-rs", rows.num_rows, local_relation(session, rows, schema)
     feed = _from_spark(session, path, columns, after_version, upto_version)
     if summary.kind is not ChangeKind.APPEND:
@@ -307,7 +307,7 @@ def net(rows: pa.Table) -> pa.Table:
     return left.set_column(weights, WEIGHT, pa.array(signs, pa.int32()))
 
 
-def _can_net(rows: pa.Table) -> bool:
+def can_net(rows: pa.Table) -> bool:
     """Arrow does not group by arrays, structs and maps."""
     import pyarrow as pa
 

@@ -50,6 +50,12 @@ def collect(frame: DataFrame, doing: str) -> pa.Table:
         raise failures.typed(error, doing) from error
 
 
+def in_words(row: pa.Table) -> str:
+    """The first row, for messages; our own columns are nobody's business."""
+    values = row.slice(0, 1).to_pylist()[0]
+    return ", ".join(f"{name}={value!r}" for name, value in values.items() if not name.startswith("__trickle"))
+
+
 def collect_at_most(frame: DataFrame, rows: int, doing: str) -> pa.Table | None:
     """The result when it has no more rows than that, else None; more is never brought to the driver."""
     found = collect(frame.limit(rows + 1), doing)

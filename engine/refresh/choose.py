@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.catalog.records import Progress
 from engine.compile.plan import MaintenancePlan
+from engine.errors import NegativeMultiplicity
 from engine.records import Outcome, Reason, ReasonCode, RefreshMode, StreamTable
 from engine.refresh.observe import SourceMove, Target
 
@@ -28,12 +30,15 @@ def is_volatile(table: StreamTable) -> bool:
     return table.full_reason is not None and table.full_reason.code is ReasonCode.VOLATILE
 
 
-def before_changes(table: StreamTable, target: Target, *, asked_full: bool) -> Choice | None:
+def before_changes(table: StreamTable, target: Target, progress: Progress, *, asked_full: bool) -> Choice | None:
     """What is decided without looking at what the sources did; None when that decides."""
     if target.frontier is None:
         return Choice(Outcome.FULL, Reason(ReasonCode.NOT_POPULATED, "it was never populated"))
     if target.tampered is not None and asked_full:
         return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.TAMPERED, target.tampered))
+    if progress.error_code == NegativeMultiplicity.__name__:
+        text = f"the last refresh found rows that contradict it: {progress.error}"
+        return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.NEGATIVE_MULTIPLICITY, text))
     if asked_full:
         return Choice(Outcome.FULL, Reason(ReasonCode.REQUESTED_FULL, "asked for by hand"))
     if target.fingerprint != table.fingerprint:

@@ -27,7 +27,8 @@ from engine.errors import (
     UnsupportedOperator,
 )
 from engine.events import EventBus
-from engine.lake import tables, views
+from engine.failpoints import FAILPOINTS, Failpoint
+from engine.lake import tables
 from engine.lake.stamp import last_stamp
 from engine.names import check_name
 from engine.observe.history import History
@@ -40,7 +41,7 @@ from engine.results import CreateResult, DropResult
 
 if TYPE_CHECKING:
     from engine.config import Settings
-    from engine.lake.session import SparkHost
+    from engine.lake.compute import Compute
 
 CALCULATED = "calculated"
 
@@ -49,7 +50,7 @@ class Definitions:
     def __init__(
         self,
         catalog: Catalog,
-        host: SparkHost,
+        compute: Compute,
         plans: Plans,
         sources: Sources,
         refresher: Refresher,
@@ -60,7 +61,7 @@ class Definitions:
         warehouse: Path,
     ) -> None:
         self._catalog = catalog
-        self._host = host
+        self._compute = compute
         self._plans = plans
         self._sources = sources
         self._refresher = refresher
@@ -89,7 +90,7 @@ class Definitions:
         mode = _mode(refresh_mode)
         interval_s, notices = self._interval(name, schedule)
         _refuse_itself(name, query)
-        self._host.wait_ready()
+        self._compute.wait_ready()
         plan = self._plans.compile(query, full=mode is RefreshMode.FULL)
         notices += plan.notices + self._fitting(plan, mode, enable_cdf)
         table = StreamTable(
@@ -112,15 +113,17 @@ class Definitions:
         self._clear_leftovers(table)
         undo: list[Callable[[], object]] = [lambda: tables.remove(table.path, self._warehouse)]
         try:
-            tables.create(self._host.session(), table.path, plan.columns, _properties(table), comment)
+            self._compute.create_table(table.path, plan.columns, _properties(table), comment)
+            FAILPOINTS.reach(Failpoint.FOLDER_MADE)
             self._analyse(plan)
             self._catalog.add_stream_table(table)
             undo.insert(0, lambda: self._catalog.drop_stream_table(table.name))
             self._events.publish(EventKind.STREAM_TABLE_CREATED, name, f"created, reads {', '.join(plan.sources)}")
+            FAILPOINTS.reach(Failpoint.CATALOGUED)
             record = None
             if initialize:
                 record = self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.API)
-        except BaseException:
+        except (Exception, KeyboardInterrupt):
             for step in undo:
                 step()
             self._plans.forget(table.id)
@@ -209,11 +212,10 @@ class Definitions:
             return
         statements = [bind(plan.kept, dict.fromkeys(plan.sources, change)) for change in (Change.MIXED, Change.APPEND)]
         trees = [plan.kept.full, *(each.first for each in statements if each.first), *(s.change for s in statements)]
-        session = self._host.session()
         for tree in trees:
             for leaf, columns in columns_by_leaf(tree).items():
-                views.empty(session, view_name(leaf), columns)
-            self._host.analyze(render(tree, in_views))
+                self._compute.show_empty(view_name(leaf), columns)
+            self._compute.describe(render(tree, in_views))
 
     # ---------------------------------------------------------------- drop
 
@@ -234,9 +236,11 @@ class Definitions:
             dropped += self.drop(dependent, if_exists=True, cascade=True).dropped
         self._refresher.cancel(table)
         self._catalog.drop_stream_table(table.name)
+        FAILPOINTS.reach(Failpoint.FORGOTTEN)
         self._plans.forget(table.id)
         self._refresher.observer.forget(table)
         tables.remove(table.path, self._warehouse)
+        FAILPOINTS.reach(Failpoint.REMOVED)
         self._history.forget(table.name)
         self._events.publish(EventKind.STREAM_TABLE_DROPPED, table.name, "dropped", Severity.OK)
         return DropResult((*dropped, table.name))

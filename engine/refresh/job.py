@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from engine.algebra.nodes import Node
 from engine.compile.bind import Statements
+from engine.compile.keep import POSITION, SEQUENCE
 from engine.compile.places import in_views
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
 from engine.errors import NegativeMultiplicity
+from engine.lake.compute import Compute, Query, RowIds
 from engine.lake.stamp import Stamp
 from engine.records import Column, Frontier, Outcome, StreamTable
 from engine.refresh.observe import SourceMove, Target
@@ -18,7 +22,6 @@ from engine.refresh.phases import Phases
 
 if TYPE_CHECKING:
     from engine.config import Settings
-    from engine.lake.spark_types import SparkSession
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Job:
     chosen: Frontier
     base_frontier: Frontier
     lease_epoch: int
-    session: SparkSession
+    compute: Compute
     settings: Settings
     phases: Phases
 
@@ -54,6 +57,13 @@ class Job:
     def sequence(self) -> int:
         return self.target.sequence + 1
 
+    @property
+    def row_ids(self) -> RowIds | None:
+        """Where rows have no key of their own."""
+        if self.plan.kept is None or not self.plan.kept.by_row:
+            return None
+        return RowIds(SEQUENCE, POSITION, self.sequence)
+
 
 @dataclass(frozen=True)
 class Differential:
@@ -66,17 +76,27 @@ class Differential:
     #: may the result be larger than the change?
     may_grow: bool
 
-    @property
-    def first_sql(self) -> str | None:
-        return None if self.statements.first is None else render(self.statements.first, in_views, pretty=True)
+    @cached_property
+    def first(self) -> Query | None:
+        """What has to be known before the change set can be asked for."""
+        return None if self.statements.first is None else rendered(self.statements.first)
+
+    @cached_property
+    def change(self) -> Query:
+        return rendered(self.statements.change)
 
     @property
-    def change_sql(self) -> str:
-        return render(self.statements.change, in_views, pretty=True)
+    def sql(self) -> str:
+        """All that is run, for people."""
+        return ";\n\n".join(query.sql for query in (self.first, self.change) if query is not None)
 
     @property
     def is_small(self) -> bool:
         return self.rows_in <= self.job.settings.refresh.max_driver_delta_rows
+
+
+def rendered(tree: Node) -> Query:
+    return Query(render(tree, in_views, pretty=True), tree)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from engine.clock import Clock
 from engine.durations import format_took
 from engine.errors import RefreshCancelled, TrickleError
 from engine.events import EventBus
+from engine.failpoints import FAILPOINTS, Failpoint
 from engine.observe.history import History
 from engine.records import (
     EventKind,
@@ -88,6 +89,7 @@ class Ledger:
                     error_at=None,
                 )
             )
+            FAILPOINTS.reach(Failpoint.PROGRESS_SAVED)
             estimated_ms = self._usual_ms(attempt.table.name, done.choice.outcome)
         record = RefreshRecord(
             refresh_id=attempt.refresh_id,
@@ -114,6 +116,7 @@ class Ledger:
             sql=applied.sql if applied else "",
         )
         self._history.append(record)
+        FAILPOINTS.reach(Failpoint.HISTORY_WRITTEN)
         self._tell(record)
         return record
 

@@ -16,7 +16,7 @@ from engine.lake import tables, views
 from engine.records import Column, RefreshMode, StreamTable
 
 if TYPE_CHECKING:
-    from engine.lake.session import SparkHost
+    from engine.lake.compute import Compute
     from engine.lake.spark_types import SparkSession
 
 
@@ -71,35 +71,34 @@ class Relations(Mapping[str, tuple[Column, ...]]):
         return sum(1 for _ in self)
 
 
-class SparkAnalyzer:
+class Analyzer:
     """Spark's opinion on queries, in the calling thread's session.
 
     `show` makes sources known under their names, without their rows: names and types are all that analysis needs.
     """
 
-    def __init__(self, host: SparkHost, relations: Relations) -> None:
-        self._host = host
+    def __init__(self, compute: Compute, relations: Relations) -> None:
+        self._compute = compute
         self._relations = relations
 
     def show(self, names: tuple[str, ...]) -> None:
-        session = self._host.session()
         for name in names:
             try:
                 located = self._relations.located(name)
             except NotFound:
                 continue  # the compiler tells it better, with a position and the nearest name
-            views.empty(session, located.name, located.columns)
+            self._compute.show_empty(located.name, located.columns)
 
     def describe(self, sql: str) -> tuple[Column, ...]:
-        return self._host.analyze(sql).columns
+        return self._compute.describe(sql)
 
     def same_semantics(self, one: str, other: str) -> bool:
-        return self._host.same_semantics(one, other)
+        return self._compute.same_semantics(one, other)
 
 
 class Plans:
-    def __init__(self, catalog: Catalog, host: SparkHost, limits: Limits) -> None:
-        self._host = host
+    def __init__(self, catalog: Catalog, compute: Compute, limits: Limits) -> None:
+        self._compute = compute
         self._limits = limits
         self.relations = Relations(catalog)
         self._known: dict[str, tuple[str, RefreshMode, MaintenancePlan]] = {}
@@ -107,7 +106,7 @@ class Plans:
 
     def compile(self, query: str, *, full: bool) -> MaintenancePlan:
         parsed = parse(query, self._limits)
-        analyzer = SparkAnalyzer(self._host, self.relations)
+        analyzer = Analyzer(self._compute, self.relations)
         analyzer.show(parsed.sources)
         return compile_query(Request(query, self.relations, self._limits, full), analyzer)
 

@@ -23,6 +23,7 @@ from engine.compile.places import view_name
 from engine.compile.plan import MaintenancePlan
 from engine.errors import (
     InternalError,
+    NegativeMultiplicity,
     RefreshCancelled,
     RefreshSkipped,
     SourceHistoryLost,
@@ -31,8 +32,9 @@ from engine.errors import (
     TrickleError,
 )
 from engine.events import EventBus
-from engine.lake import changes as lake_changes
-from engine.lake import failures, stamp, tables, views
+from engine.failpoints import FAILPOINTS, Failpoint
+from engine.lake import failures, stamp, tables
+from engine.lake.compute import Compute
 from engine.lake.heads import HeadReader
 from engine.records import (
     EventKind,
@@ -66,7 +68,6 @@ from engine.refresh.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from engine.config import Settings
-    from engine.lake.session import SparkHost
 
 NOTHING_CHANGED = "nothing was changed"
 
@@ -77,7 +78,7 @@ class Refresher:
     def __init__(
         self,
         catalog: Catalog,
-        host: SparkHost,
+        compute: Compute,
         plans: Plans,
         ledger: Ledger,
         events: EventBus,
@@ -86,7 +87,7 @@ class Refresher:
         lease_epoch: Callable[[], int],
     ) -> None:
         self._catalog = catalog
-        self._host = host
+        self._compute = compute
         self._plans = plans
         self._ledger = ledger
         self._events = events
@@ -112,7 +113,7 @@ class Refresher:
             if running is None:
                 return False
             self._cancelled.add(running.refresh_id)
-        self._host.cancel(running.refresh_id)
+        self._compute.cancel(running.refresh_id)
         return True
 
     def close(self) -> None:
@@ -126,6 +127,7 @@ class Refresher:
             progress = self._catalog.get_progress(table.id)
             try:
                 done = self._attempt(attempt, progress, asked_full=asked_full)
+                FAILPOINTS.reach(Failpoint.COMMITTED)
                 if done.applied is not None and done.applied.version is not None:
                     self.observer.committed(table)
             except Exception as error:
@@ -133,6 +135,8 @@ class Refresher:
                     raise RefreshCancelled(f"the refresh of {table.name} was cut off", hint=NOTHING_CHANGED) from error
                 failure = self._failure(error, attempt)
                 self._ledger.failed(attempt, failure)
+                if isinstance(failure, NegativeMultiplicity):
+                    self._needs_rebuild(table, failure)
                 raise failure from error
             return self._ledger.done(attempt, progress, done)
 
@@ -144,17 +148,20 @@ class Refresher:
             target = self.observer.target(table, progress)
             if not asked_full:
                 refuse_tampered(table, target)
+            FAILPOINTS.reach(Failpoint.TARGET_READ)
             paths = {name: self._plans.relations.path(name) for name in table.sources}
             chosen = self.observer.heads(paths)
+            FAILPOINTS.reach(Failpoint.SOURCES_CHOSEN)
             if not asked_full and _nothing_changed(table, target, chosen):
                 return no_data(target, chosen)
-        self._host.wait_ready()
-        with self._host.tagged(attempt.refresh_id):
-            return self._with_spark(attempt, target, paths, chosen, asked_full=asked_full)
+        self._compute.wait_ready()
+        with self._compute.tagged(attempt.refresh_id):
+            return self._with_spark(attempt, progress, target, paths, chosen, asked_full=asked_full)
 
     def _with_spark(
         self,
         attempt: Attempt,
+        progress: Progress,
         target: Target,
         paths: dict[str, str],
         chosen: Frontier,
@@ -162,13 +169,14 @@ class Refresher:
         asked_full: bool,
     ) -> Done:
         table, phases = attempt.table, attempt.phases
-        choice = before_changes(table, target, asked_full=asked_full)
+        choice = before_changes(table, target, progress, asked_full=asked_full)
         moves: tuple[SourceMove, ...] = tuple(
             SourceMove(name, paths[name], version, None, Change.MIXED, None) for name, version in chosen.items()
         )
         if choice is None:
             with phases.phase("version check"):
                 choice, moves = self._read_log(table, target, paths, chosen)
+                FAILPOINTS.reach(Failpoint.CHANGES_SUMMED_UP)
             if any(move.schema_changed for move in moves):
                 self._plans.forget(table.id)
             if choice is None and not any(move.schema_changed for move in moves) and _without_change(moves):
@@ -218,7 +226,8 @@ class Refresher:
         ), moves
 
     def _needs_rebuild(self, table: StreamTable, error: TrickleError) -> None:
-        self._events.publish(EventKind.REINITIALIZE_NEEDED, table.name, error.message, Severity.WARN)
+        text = error.message if error.detail is None else f"{error.message}: {error.detail}"
+        self._events.publish(EventKind.REINITIALIZE_NEEDED, table.name, text, Severity.WARN)
 
     def _full(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...]) -> Done:
         applied = full.run(job, choice.outcome)
@@ -262,12 +271,12 @@ class Refresher:
                     case Role.NEW | Role.OLD:
                         move = by_name[leaf.name]
                         at = move.chosen if leaf.role is Role.NEW or move.was is None else move.was
-                        views.of_version(job.session, view_name(leaf), move.path, at.version, columns)
+                        job.compute.show_version(view_name(leaf), move.path, at.version, columns)
                     case Role.STORED:
-                        at_version = job.target.version
-                        views.of_version(job.session, view_name(leaf), job.table.path, at_version, columns)
+                        job.compute.show_version(view_name(leaf), job.table.path, job.target.version, columns)
                     case Role.NET:
                         pass  # made between the two statements
+        FAILPOINTS.reach(Failpoint.CHANGES_READ)
         self._refuse_cancelled(job.refresh_id)
         estimates = {move.name: move.rows_estimate for move in moves}
         rows_in = sum(rows if rows is not None else estimates[name] for name, rows in rows_read.items())
@@ -281,8 +290,7 @@ class Refresher:
         names = [column.name for column in job.plan.used_columns[move.name]]
         view = view_name(Leaf(Role.DELTA, move.name))
         most = self._settings.refresh.max_driver_delta_rows
-        was, now = move.was.version, move.chosen.version
-        return lake_changes.read(job.session, move.path, names, was, now, move.summary, view, most).rows
+        return job.compute.show_change(view, move.path, names, move.summary, most)
 
     def _job(
         self,
@@ -302,7 +310,7 @@ class Refresher:
             chosen=chosen,
             base_frontier=self._base_frontier(chosen),
             lease_epoch=self._lease_epoch(),
-            session=self._host.session(),
+            compute=self._compute,
             settings=self._settings,
             phases=attempt.phases,
         )

@@ -18,13 +18,13 @@ from engine.refresh.observe import without_changes
 
 if TYPE_CHECKING:
     from engine.config import Settings
-    from engine.lake.session import SparkHost
+    from engine.lake.compute import Compute
 
 
 class Sources:
-    def __init__(self, catalog: Catalog, host: SparkHost, events: EventBus, settings: Settings, clock: Clock) -> None:
+    def __init__(self, catalog: Catalog, compute: Compute, events: EventBus, settings: Settings, clock: Clock) -> None:
         self._catalog = catalog
-        self._host = host
+        self._compute = compute
         self._events = events
         self._settings = settings
         self._clock = clock
@@ -54,8 +54,8 @@ class Sources:
         if mode is CdcMode.POLL or tables.cdf_enabled(path):
             return
         if self.may_enable(enable_cdf):
-            self._host.wait_ready()
-            tables.enable_cdf(self._host.session(), path)
+            self._compute.wait_ready()
+            self._compute.enable_cdf(path)
             self._events.publish(
                 EventKind.CDC_MODE_CHANGED, name, "Trickle switched the Change Data Feed on; it stays on"
             )
@@ -67,7 +67,7 @@ class Sources:
         return asked if asked is not None else EnableCdf(self._settings.sources.enable_cdf) is EnableCdf.ALWAYS
 
     def enable(self, name: str, path: str) -> Notice:
-        tables.enable_cdf(self._host.session(), path)
+        self._compute.enable_cdf(path)
         text = f"the Change Data Feed of {name} was switched on"
         self._events.publish(EventKind.CDC_MODE_CHANGED, name, text)
         return Notice(text, "it costs writers that update and delete a little, and stays on when Trickle leaves")

@@ -31,7 +31,7 @@ from engine.errors import (
 )
 from engine.lake import tables
 from engine.lake.session import SparkHost
-from engine.records import Outcome, ReasonCode, State
+from engine.records import EventKind, Outcome, ReasonCode, State
 from tests.spark.shop import BY_REGION, PAID, Shop, holds, opened, order
 
 pytestmark = pytest.mark.spark
@@ -269,7 +269,10 @@ def test_a_change_that_contradicts_what_is_stored_commits_nothing(
             engine.refresh_stream_table("paid")
         assert "5" in (caught.value.detail or "")
         assert tables.pin(table.path).version == version
-        engine.refresh_stream_table("paid", full=True)
+        assert "id=5" in next(each.text for each in engine.events() if each.kind is EventKind.REINITIALIZE_NEEDED)
+        # nobody has to ask: the next refresh makes it right, and says why
+        record = engine.refresh_stream_table("paid")
+        assert (record.outcome, record.reason.code) == (Outcome.REINITIALIZE, ReasonCode.NEGATIVE_MULTIPLICITY)
         holds(engine, "paid")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.compile.keep import OP
-from engine.lake import apply
+from engine.failpoints import FAILPOINTS, Failpoint
 from engine.records import Outcome
 from engine.refresh.job import Applied, Differential
 from engine.refresh.strategies import by_spark
@@ -17,11 +17,11 @@ class AppendBySpark:
 
     def run(self, work: Differential) -> Applied:
         job = work.job
-        with by_spark.change_set(work) as (frame, counts, sql):
+        with by_spark.change_set(work) as (result, counts):
             if counts.inserted == 0:
-                return Applied(self.name, sql, None)
+                return Applied(self.name, work.sql, None)
+            FAILPOINTS.reach(Failpoint.COMPUTED)
             with job.phases.phase("commit"):
-                commit = apply.append_frame(
-                    job.session, job.table.path, job.target.version, frame.drop(OP), job.stamp(Outcome.DIFFERENTIAL)
-                )
-        return Applied(self.name, sql, commit.version, inserted=counts.inserted)
+                stamp = job.stamp(Outcome.DIFFERENTIAL)
+                commit = result.without(OP).append(job.table.path, job.target.version, stamp)
+        return Applied(self.name, work.sql, commit.version, inserted=counts.inserted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.compile.keep import OP
+from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import apply, tables
 from engine.records import Outcome
 from engine.refresh.job import Applied, Differential
@@ -17,10 +18,11 @@ class AppendFromDriver:
 
     def run(self, work: Differential) -> Applied:
         job = work.job
-        rows, sql = from_driver.change_set(work)
+        rows = from_driver.change_set(work)
         if rows.num_rows == 0:
-            return Applied(self.name, sql, None)
+            return Applied(self.name, work.sql, None)
+        FAILPOINTS.reach(Failpoint.COMPUTED)
         with job.phases.phase("commit"):
             pinned = tables.pin(job.table.path, job.target.version)
             commit = apply.append(pinned, rows.drop_columns([OP]), job.stamp(Outcome.DIFFERENTIAL))
-        return Applied(self.name, sql, commit.version, inserted=commit.inserted)
+        return Applied(self.name, work.sql, commit.version, inserted=commit.inserted)

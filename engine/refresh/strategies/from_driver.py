@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.compile.keep import NET, OP, POSITION, SEQUENCE
+from engine.compile.keep import NET, OP
 from engine.compile.places import view_name
-from engine.lake import queries, views
+from engine.lake import queries
 from engine.lake.apply import Counts
 from engine.lake.capabilities import capabilities
+from engine.lake.compute import Query
 from engine.refresh.job import Differential, Job, TooLarge, refuse_contradictions
 
 if TYPE_CHECKING:
@@ -19,31 +20,28 @@ def is_possible(work: Differential) -> bool:
     return work.is_small and capabilities(work.job.table.path).can_driver_merge
 
 
-def change_set(work: Differential) -> tuple[pa.Table, str]:
-    """Runs the statements; their result, and what was run.
+def change_set(work: Differential) -> pa.Table:
+    """Runs the statements.
 
     Small by estimate is not small by proof: what turns out large is left to Spark.
     """
     job = work.job
-    queries.tune(job.session, small=work.rows_in <= queries.SMALL_ROWS)
-    first, change = work.first_sql, work.change_sql
-    text = ";\n\n".join(filter(None, (first, change)))
     with job.phases.phase("run"):
-        if first is not None:
-            net = _collected(work, first)
+        if work.first is not None:
+            net = _collected(work, work.first)
             if net.num_rows == 0:
-                return net, text
-            views.of_rows(job.session, view_name(NET), net)
-        return _complete(job, _collected(work, change)), text
+                return net
+            job.compute.show_rows(view_name(NET), net)
+        return _complete(job, _collected(work, work.change))
 
 
-def _collected(work: Differential, sql: str) -> pa.Table:
+def _collected(work: Differential, query: Query) -> pa.Table:
     job = work.job
     doing = f"computing the change of {job.table.name}"
-    frame = queries.run(job.session, sql, doing)
+    small = work.rows_in <= queries.SMALL_ROWS
     if not work.may_grow:
-        return queries.collect(frame, doing)
-    found = queries.collect_at_most(frame, job.settings.refresh.max_driver_delta_rows, doing)
+        return job.compute.collect(query, doing, small=small)
+    found = job.compute.collect_at_most(query, job.settings.refresh.max_driver_delta_rows, doing, small=small)
     if found is None or found.nbytes > job.settings.refresh.max_driver_delta_mb * 1024 * 1024:
         raise TooLarge
     return found
@@ -56,14 +54,18 @@ def _complete(job: Job, rows: pa.Table) -> pa.Table:
 
     wrong = rows.filter(pc.equal(rows[OP], "X"))
     if wrong.num_rows:
-        refuse_contradictions(job, wrong.num_rows, _printed(wrong.slice(0, 1)))
-    if job.plan.kept is None or not job.plan.kept.by_row:
+        refuse_contradictions(job, wrong.num_rows, queries.in_words(wrong))
+    ids = job.row_ids
+    if ids is None:
         return rows
     is_new = pc.equal(rows[OP], "I")
-    sequence = pc.if_else(is_new, pa.scalar(job.sequence, pa.int64()), rows[SEQUENCE])
-    position = pc.if_else(is_new, pa.array(range(rows.num_rows), pa.int64()), rows[POSITION])
-    rows = rows.set_column(rows.column_names.index(SEQUENCE), SEQUENCE, sequence)
-    return rows.set_column(rows.column_names.index(POSITION), POSITION, position)
+    made = {
+        ids.sequence_column: pa.scalar(ids.sequence, pa.int64()),
+        ids.position_column: pa.array(range(rows.num_rows), pa.int64()),
+    }
+    for name, value in made.items():
+        rows = rows.set_column(rows.column_names.index(name), name, pc.if_else(is_new, value, rows[name]))
+    return rows
 
 
 def counts(rows: pa.Table) -> Counts:
@@ -71,8 +73,3 @@ def counts(rows: pa.Table) -> Counts:
 
     found = {item["values"]: item["counts"] for item in pc.value_counts(rows[OP]).to_pylist()}
     return Counts(found.get("I", 0), found.get("U", 0), found.get("D", 0))
-
-
-def _printed(row: pa.Table) -> str:
-    values = row.to_pylist()[0]
-    return ", ".join(f"{name}={value!r}" for name, value in values.items() if not name.startswith("__trickle"))

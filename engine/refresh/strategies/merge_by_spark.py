@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.errors import InternalError
-from engine.lake import apply
+from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake.apply import Counts
 from engine.records import Outcome
 from engine.refresh.job import Applied, Differential
@@ -20,17 +20,13 @@ class MergeBySpark:
         job = work.job
         if job.plan.kept is None:
             raise InternalError("a query that can only be recomputed has no change set")
-        with by_spark.change_set(work) as (frame, counts, sql):
+        with by_spark.change_set(work) as (result, counts):
             if counts == Counts():
-                return Applied(self.name, sql, None)
+                return Applied(self.name, work.sql, None)
+            FAILPOINTS.reach(Failpoint.COMPUTED)
             with job.phases.phase("commit"):
-                commit = apply.merge_frame(
-                    job.session,
-                    job.table.path,
-                    job.target.version,
-                    frame,
-                    job.plan.kept.identity,
-                    job.stamp(Outcome.DIFFERENTIAL),
-                    counts,
+                stamp = job.stamp(Outcome.DIFFERENTIAL)
+                commit = result.merge(
+                    job.table.path, job.target.version, job.plan.kept.identity, stamp, expected=counts
                 )
-        return Applied(self.name, sql, commit.version, commit.inserted, commit.updated, commit.deleted)
+        return Applied(self.name, work.sql, commit.version, commit.inserted, commit.updated, commit.deleted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.errors import InternalError
+from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import apply, tables
 from engine.records import Outcome
 from engine.refresh.job import Applied, Differential
@@ -19,15 +20,16 @@ class MergeFromDriver:
         job = work.job
         if job.plan.kept is None:
             raise InternalError("a query that can only be recomputed has no change set")
-        rows, sql = from_driver.change_set(work)
+        rows = from_driver.change_set(work)
         if rows.num_rows == 0:
-            return Applied(self.name, sql, None)
+            return Applied(self.name, work.sql, None)
+        FAILPOINTS.reach(Failpoint.COMPUTED)
         with job.phases.phase("commit"):
             pinned = tables.pin(job.table.path, job.target.version)
             commit = apply.merge(
                 pinned, rows, job.plan.kept.identity, job.stamp(Outcome.DIFFERENTIAL), from_driver.counts(rows)
             )
-        return Applied(self.name, sql, commit.version, commit.inserted, commit.updated, commit.deleted)
+        return Applied(self.name, work.sql, commit.version, commit.inserted, commit.updated, commit.deleted)
 
 
 def _has_nested_identity(work: Differential) -> bool:
