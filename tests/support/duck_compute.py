@@ -1,0 +1,202 @@
+"""DuckDB in Spark's place, over real Delta logs: for refreshes that die a thousand times a minute.
+
+The protocol's own code does everything but the computing: reading logs and changes, deciding, committing. What Spark
+commits is committed here by delta-rs in Spark's manner: through a handle of its own at whatever version is newest,
+and a sequence that the log has already is skipped without a word. `test_compute_contract.py` holds it to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from deltalake import write_deltalake
+from sqlglot import exp
+
+from engine.algebra.nodes import Leaf
+from engine.compile.places import view_name
+from engine.compile.render import render
+from engine.lake import apply, changes, queries, tables
+from engine.lake.apply import OPERATION, Commit, Counts
+from engine.lake.changes import ChangeKind, ChangeSummary
+from engine.lake.compute import Query, Result, RowIds
+from engine.lake.stamp import Stamp
+from engine.lake.tables import Pinned
+from engine.records import Column
+from tests.support import delta_files
+from tests.support.duck_analyzer import DuckAnalyzer, Relations
+from tests.support.fake_lake import _translated, duck_type, quoted
+
+
+class DuckCompute:
+    def __init__(self, relations: Relations) -> None:
+        self._analyzer = DuckAnalyzer(relations)
+        self.db = duckdb.connect(":memory:", config={"threads": 1})
+        self._results = 0
+
+    def wait_ready(self) -> None:
+        """It always is."""
+
+    @contextmanager
+    def tagged(self, tag: str) -> Iterator[None]:
+        yield
+
+    def cancel(self, tag: str) -> None:
+        """Its statements end before anybody could ask."""
+
+    def describe(self, sql: str) -> tuple[Column, ...]:
+        return self._analyzer.describe(sql)
+
+    def same_semantics(self, one: str, other: str) -> bool:
+        return self._analyzer.same_semantics(one, other)
+
+    def create_table(self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str) -> None:
+        delta_files.create_table(Path(path), columns, properties)
+
+    def enable_cdf(self, path: str) -> int:
+        raise AssertionError("sources of simulations record their changes")
+
+    def show_empty(self, view: str, columns: Sequence[Column]) -> None:
+        chosen = ", ".join(f"CAST(NULL AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in columns)
+        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {chosen or 1} WHERE false")
+
+    def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None:
+        files = tables.pin(path, version).handle.file_uris()
+        if not files:
+            self.show_empty(view, columns)
+            return
+        chosen = ", ".join(f"CAST({quoted(c.name)} AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in columns)
+        read = ", ".join("'" + file.removeprefix("file://").replace("'", "''") + "'" for file in files)
+        self.db.execute(
+            f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {chosen or 1} FROM read_parquet([{read}])"
+        )
+
+    def show_change(
+        self, view: str, path: str, columns: Sequence[str], summary: ChangeSummary, max_driver_rows: int
+    ) -> int | None:
+        assert summary.kind is not ChangeKind.DATALESS
+        rows = changes._from_delta_rs(path, columns, summary.after_version, summary.upto_version, 1_000_000)
+        assert rows is not None
+        rows = changes.net(rows) if changes.can_net(rows) else rows
+        self.show_rows(view, rows)
+        return rows.num_rows
+
+    def show_rows(self, view: str, rows: pa.Table) -> None:
+        self.db.register("arrow_rows", rows)
+        # a table in its place: what stands behind a registered name may go
+        self.db.execute(f"DROP VIEW IF EXISTS {quoted(view)}") if self._is_view(view) else None
+        self.db.execute(f"CREATE OR REPLACE TEMP TABLE {quoted(view)} AS SELECT * FROM arrow_rows")
+        self.db.unregister("arrow_rows")
+
+    def _is_view(self, name: str) -> bool:
+        found = self.db.execute("SELECT 1 FROM duckdb_views() WHERE view_name = ? AND temporary", [name]).fetchone()
+        return found is not None
+
+    def collect(self, query: Query, doing: str, *, small: bool) -> pa.Table:
+        return self.db.execute(duck_sql(query)).to_arrow_table()
+
+    def collect_at_most(self, query: Query, rows: int, doing: str, *, small: bool) -> pa.Table | None:
+        found = self.collect(query, doing, small=small)
+        return None if found.num_rows > rows else found
+
+    def lazily(self, query: Query, doing: str) -> Result:
+        return DuckResult(self, self.collect(query, doing, small=False))
+
+    @contextmanager
+    def computed(self, query: Query, doing: str, new_ids: RowIds | None = None) -> Iterator[Result]:
+        rows = self.collect(query, doing, small=False)
+        if new_ids is not None:
+            self.db.register("unnumbered", rows)
+            made = _made(new_ids)
+            chosen = ", ".join(
+                f"CASE WHEN {quoted(OPERATION)} = 'I' THEN {made[name]} ELSE {quoted(name)} END AS {quoted(name)}"
+                if name in made
+                else quoted(name)
+                for name in rows.column_names
+            )
+            rows = self.db.execute(f"SELECT {chosen} FROM unnumbered").to_arrow_table()
+            self.db.unregister("unnumbered")
+        yield DuckResult(self, rows)
+
+
+class DuckResult:
+    def __init__(self, compute: DuckCompute, rows: pa.Table) -> None:
+        self._compute = compute
+        self._rows = rows
+
+    def show(self, view: str) -> None:
+        self._compute.show_rows(view, self._rows)
+
+    def counted_by(self, column: str) -> Mapping[str, int]:
+        return {item["values"]: item["counts"] for item in self._rows.column(column).value_counts().to_pylist()}
+
+    def example(self, column: str, value: str) -> str:
+        import pyarrow.compute as pc
+
+        return queries.in_words(self._rows.filter(pc.equal(self._rows[column], value)).drop_columns([column]))
+
+    def without(self, column: str) -> Result:
+        return DuckResult(self._compute, self._rows.drop_columns([column]))
+
+    def as_stored(self, columns: Sequence[Column], ids: RowIds | None) -> Result:
+        made = {} if ids is None else _made(ids)
+        positions = iter(range(self._rows.num_columns))
+        values = [made[c.name] if c.name in made else f"c{next(positions)}" for c in columns]
+        chosen = ", ".join(
+            f"CAST({value} AS {duck_type(c.type)}) AS {quoted(c.name)}"
+            for value, c in zip(values, columns, strict=True)
+        )
+        db = self._compute.db
+        db.register("as_stored", self._rows.rename_columns([f"c{n}" for n in range(self._rows.num_columns)]))
+        rows = db.execute(f"SELECT {chosen} FROM as_stored").to_arrow_table()
+        db.unregister("as_stored")
+        return DuckResult(self._compute, rows)
+
+    def append(self, path: str, pinned_version: int, stamp: Stamp) -> Commit:
+        return _like_spark(path, pinned_version, stamp, lambda pinned: apply.append(pinned, self._rows, stamp))
+
+    def merge(self, path: str, pinned_version: int, identity: Sequence[str], stamp: Stamp, expected: Counts) -> Commit:
+        return _like_spark(
+            path, pinned_version, stamp, lambda pinned: apply.merge(pinned, self._rows, identity, stamp, expected)
+        )
+
+    def overwrite(self, path: str, pinned_version: int, stamp: Stamp, *, new_schema: bool) -> Commit:
+        def overwritten(pinned: Pinned) -> Commit:
+            with apply._committing(path):
+                write_deltalake(
+                    pinned.handle,
+                    self._rows,
+                    mode="overwrite",
+                    schema_mode="overwrite" if new_schema else None,
+                    commit_properties=apply._properties(stamp),
+                )
+            return Commit(pinned.version + 1, self._rows.num_rows, 0, 0, 0.0)
+
+        return _like_spark(path, pinned_version, stamp, overwritten)
+
+
+def _like_spark(path: str, pinned_version: int, stamp: Stamp, commit: Callable[[Pinned], Commit]) -> Commit:
+    apply._refuse_newer(path, pinned_version)
+    newest = tables.pin(path)
+    used = newest.handle.transaction_version(stamp.st_id)
+    done = commit(newest) if used is None or used < stamp.sequence else Commit(-1, 0, 0, 0, 0.0)
+    version, _ = apply._found(path, pinned_version, stamp)
+    return Commit(version, done.inserted, done.updated, done.deleted, 0.0)
+
+
+def _made(ids: RowIds) -> dict[str, str]:
+    return {ids.sequence_column: f"{ids.sequence}::BIGINT", ids.position_column: "row_number() OVER () - 1"}
+
+
+def duck_sql(query: Query) -> str:
+    if query.tree is None:
+        return _translated(query.sql)
+    chosen = ", ".join(f"CAST({quoted(c.name)} AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in query.tree.columns)
+    return f"SELECT {chosen} FROM ({render(query.tree, _place, 'duckdb')})"
+
+
+def _place(leaf: Leaf) -> exp.Expr:
+    return exp.Table(this=exp.to_identifier(view_name(leaf), quoted=True))
