@@ -27,6 +27,7 @@ from engine.refresh import verify
 from engine.refresh.define import Definitions
 from engine.refresh.ledger import Ledger
 from engine.refresh.plans import Plans
+from engine.refresh.repair import Repairs
 from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources
 from engine.results import Explanation, VerifyResult
@@ -47,6 +48,7 @@ class Core:
     refresher: Refresher
     definitions: Definitions
     scheduler: Scheduler
+    repairs: Repairs
 
     @staticmethod
     def build(
@@ -69,7 +71,8 @@ class Core:
             catalog, compute, plans, sources, refresher, history, events, settings, clock, warehouse
         )
         scheduler = Scheduler(catalog, lease, refresher, host, history, events, settings, clock)
-        return Core(catalog, host, plans, sources, refresher, definitions, scheduler)
+        repairs = Repairs(catalog, definitions, refresher, events, warehouse)
+        return Core(catalog, host, plans, sources, refresher, definitions, scheduler, repairs)
 
     # ---------------------------------------------------------------- explain
 

@@ -35,7 +35,7 @@ from engine.records import (
     StreamTableStatus,
 )
 from engine.refresh.status import status_of
-from engine.results import CreateResult, DropResult, Explanation, SqlResult, VerifyResult, VersionInfo
+from engine.results import CreateResult, DropResult, Explanation, RepairResult, SqlResult, VerifyResult, VersionInfo
 from engine.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -333,6 +333,13 @@ class Engine:
             progress = self._catalog.get_progress(table.id)
             self._catalog.save_progress(replace(progress, verified_at=self._clock.now(), verified_equal=result.equal))
         return result
+
+    def repair(self) -> RepairResult:
+        """Brings back from the stream tables' own tables what the catalog lost, and what those tables lack."""
+        return self._writing.repairs.all()
+
+    def repair_stream_table(self, name: str) -> RepairResult:
+        return self._writing.repairs.one(name)
 
     def explain(self, name: str) -> Explanation:
         table = self._catalog.get_stream_table(name)

@@ -36,6 +36,7 @@ class Failpoint(StrEnum):
     PROGRESS_SAVED = "progress saved"
     HISTORY_WRITTEN = "history written"
     # drop
+    SET_ASIDE = "set aside"
     FORGOTTEN = "forgotten"
     REMOVED = "removed"
 

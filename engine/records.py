@@ -314,6 +314,7 @@ class EventKind(StrEnum):
     SOURCE_DROPPED = "source_dropped"
     SOURCE_SCHEMA_CHANGED = "source_schema_changed"
     REINITIALIZE_NEEDED = "reinitialize_needed"
+    REPAIRED = "repaired"
     CDC_MODE_CHANGED = "cdc_mode_changed"
     SCHEDULER_STARTED = "scheduler_started"
     SCHEDULER_STOPPED = "scheduler_stopped"

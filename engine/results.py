@@ -94,6 +94,24 @@ class Explanation:
 
 
 @dataclass(frozen=True)
+class Repair:
+    #: of the stream table or source
+    name: str
+    text: str
+    #: False for what a person has to decide
+    mended: bool = True
+
+
+@dataclass(frozen=True)
+class RepairResult:
+    repairs: tuple[Repair, ...]
+
+    @property
+    def complete(self) -> bool:
+        return all(each.mended for each in self.repairs)
+
+
+@dataclass(frozen=True)
 class SqlResult:
     """What one SQL statement gave: rows, or the result of a verb, or both."""
 

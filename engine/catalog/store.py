@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -155,14 +157,24 @@ class Catalog:
             sources.setdefault(each["st_id"], []).append(each["source"])
         return tuple(rows.stream_table(self.path, row, tuple(sources.get(row["id"], ()))) for row in found)
 
-    def drop_stream_table(self, name: str) -> None:
-        """Takes its progress with it. Refused while another stream table reads it."""
+    def drop_stream_table(self, name: str, last: Callable[[], object] = lambda: None) -> None:
+        """Takes its progress with it. Refused while another stream table reads it.
+
+        `last` is done before it counts: if that fails, or nobody lives to see it, the stream table is still there.
+        """
         with self._database.write() as connection:
             row = connection.execute("SELECT id, name FROM stream_tables WHERE name = ?", (name,)).fetchone()
             if row is None:
                 raise _not_found(connection, name, "stream table")
             _refuse_dependents(connection, row["name"], "stream table")
             connection.execute("DELETE FROM relations WHERE name = ?", (name,))
+            last()
+
+    @contextmanager
+    def without_other_writers(self) -> Iterator[None]:
+        """Nobody else creates or drops anything inside."""
+        with self._database.write():
+            yield
 
     def dependents(self, name: str) -> tuple[str, ...]:
         """The stream tables that read `name` directly."""

@@ -1,4 +1,4 @@
-"""init, config, version, completions."""
+"""init, repair, config, version, completions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     init.add_argument("directory", nargs="?", default=None, help="where; default: here")
     init.add_argument("--name", help="what it is called on screen; default: the folder's name")
     init.set_defaults(run=run_init)
+
+    repair = commands.add_parser(
+        "repair",
+        help="bring back what the catalog or a stream table lost",
+        description="Brings the catalog back from the stream tables' own tables, and these to what they must be. "
+        "Exit code 1 where something is left that only you can decide.",
+    )
+    repair.add_argument("names", nargs="*", metavar="NAME", help="default: all that the catalog or the warehouse has")
+    repair.set_defaults(run=run_repair)
 
     config = commands.add_parser("config", help="settings: list, get, path", description="Settings.")
     actions = config.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -44,6 +53,20 @@ def run_init(args: Namespace, out: Output) -> int:
     out.line(f"made the workspace {root}")
     out.line("next: trickle source add NAME --path PATH, then trickle create NAME 'SELECT …'")
     return 0
+
+
+def run_repair(args: Namespace, out: Output) -> int:
+    with open_engine(args, out) as engine:
+        results = [engine.repair_stream_table(name) for name in args.names] if args.names else [engine.repair()]
+    repairs = [repair for result in results for repair in result.repairs]
+    if out.as_json:
+        out.json(repairs)
+    elif not repairs:
+        out.line("nothing to repair")
+    for each in repairs if not out.as_json else ():
+        mark = out.painted("✓", "green") if each.mended else out.painted("!", "yellow")
+        out.line(f"{mark} {each.name}: {each.text}")
+    return 0 if all(result.complete for result in results) else 1
 
 
 def run_config(args: Namespace, out: Output) -> int:

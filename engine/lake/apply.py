@@ -8,15 +8,15 @@ the merge fail before it commits: both writers are given expressions that refuse
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.algebra.types import is_float
-from engine.errors import CommitConflict, InternalError, Tampered
+from engine.errors import CommitConflict, InternalError, NegativeMultiplicity, Tampered
 from engine.failpoints import FAILPOINTS, Failpoint
-from engine.lake import failures, log, quoting
+from engine.lake import failures, log, misfits, quoting
 from engine.lake.stamp import Stamp, find_refresh, foreign_change
 from engine.lake.tables import Pinned, pin
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deltalake import CommitProperties, WriterProperties
     from pyspark.sql import DataFrame, SparkSession
 
-OPERATION = "__trickle_op"
+OPERATION = misfits.OPERATION
 
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APP = "spark.databricks.delta.write.txnAppId"
@@ -70,7 +70,7 @@ def merge(pinned: Pinned, change_set: pa.Table, identity: Sequence[str], stamp: 
     started = time.perf_counter()
     _refuse_used_sequence(pinned, stamp)
     names = [column.name for column in pinned.columns]
-    with _committing(pinned.path):
+    with _naming_a_row(lambda: misfits.of_rows(pinned, change_set, identity)), _committing(pinned.path):
         merger = pinned.handle.merge(
             _shaped(pinned, change_set, with_operation=True),
             predicate=" AND ".join(f"({_same(column, change_set)})" for column in identity),
@@ -137,7 +137,8 @@ def merge_frame(
         f"VALUES ({', '.join(inserts.values())})",
     )
     _refuse_newer(path, pinned_version)
-    with _committing(path), _stamped(session, stamp):
+    naming = _naming_a_row(lambda: misfits.of_frame(session, path, pinned_version, frame, identity))
+    with naming, _committing(path), _stamped(session, stamp):
         frame.createOrReplaceTempView(view)
         try:
             session.sql(" ".join(clauses))
@@ -240,7 +241,7 @@ def _found(path: str, pinned_version: int, stamp: Stamp) -> tuple[int, dict[str,
     version = find_refresh(path, stamp.refresh_id, pinned_version)
     if version is None:
         raise _taken(stamp)
-    foreign = foreign_change(path, pinned_version, version - 1)
+    foreign = foreign_change(path, pinned_version, version, ours=version)
     if foreign is not None:
         raise Tampered(
             "Somebody else wrote the stream table while it was refreshed.",
@@ -270,6 +271,19 @@ def _committing(path: str) -> Iterator[None]:
             yield
     except Exception as error:
         raise failures.typed(error, f"The commit to {path}", path) from error
+
+
+@contextmanager
+def _naming_a_row(find: Callable[[], str | None]) -> Iterator[None]:
+    """A refusal tells of which row, which neither writer does."""
+    try:
+        yield
+    except NegativeMultiplicity as error:
+        found = find()
+        if found is None:
+            raise
+        detail = f"{error.detail or 'There are such rows.'} For example {found}"
+        raise NegativeMultiplicity(error.message, detail=detail, hint=error.hint) from error
 
 
 def _same(column: str, change_set: pa.Table) -> str:
@@ -309,11 +323,10 @@ def _shaped(pinned: Pinned, rows: pa.Table, with_operation: bool = False) -> pa.
 
 
 def _compare(path: str, found: Counts, expected: Counts) -> None:
+    """Both writers refuse rows that do not fit before they commit; should one ever not, it is told and mended."""
     if found != expected:
-        raise InternalError(
-            f"The commit to {path} did not do what was planned.",
-            detail=f"Planned {expected}, done {found}.",
-            hint="Reinitialize the stream table.",
+        raise NegativeMultiplicity(
+            f"The commit to {path} did not do what was planned.", detail=f"Planned {expected}, done {found}."
         )
 
 

@@ -71,7 +71,8 @@ class Result(Protocol):
 class Compute(Protocol):
     """Each thread has relations of its own: what one shows, no other sees."""
 
-    def wait_ready(self) -> None: ...
+    def wait_ready(self) -> None:
+        """Starts it where nobody has."""
 
     def tagged(self, tag: str) -> AbstractContextManager[None]:
         """What runs inside can be cancelled by this tag."""
@@ -116,6 +117,7 @@ class SparkCompute:
         self._host = host
 
     def wait_ready(self) -> None:
+        self._host.start()
         self._host.wait_ready()
 
     def tagged(self, tag: str) -> AbstractContextManager[None]:

@@ -16,7 +16,6 @@ from typing import Any
 
 from engine.errors import (
     CommitConflict,
-    InternalError,
     NegativeMultiplicity,
     NotFound,
     PermissionDenied,
@@ -141,7 +140,7 @@ def _of_spark(error: BaseException, doing: str) -> TrickleError:
     if condition in _CANCELLED:
         return RefreshCancelled(f"{doing} was cancelled.")
     if condition == _MULTIPLE_MATCHES:
-        return InternalError(f"{doing} holds one row twice.", detail=_headline(error))
+        return _twice(doing, _headline(error))
     if names & _ACCESS:
         return _denied(doing, _headline(error))
     if "OutOfMemoryError" in names:
@@ -160,10 +159,18 @@ def _of_delta_rs(error: BaseException, doing: str) -> TrickleError:
     if name == "TableNotFoundError":
         return NotFound(f"{doing} found no Delta table.", detail=_said(error))
     if "multiple source rows" in str(error):
-        return InternalError(f"{doing} holds one row twice.", detail=_said(error))
+        return _twice(doing, _said(error))
     if "eature" in str(error) and "nsupported" in str(error):
         return UnsupportedOperator(f"{doing} needs a feature that delta-rs lacks.", detail=_said(error))
     return RefreshFailed(f"{doing} failed.", detail=_said(error))
+
+
+def _twice(doing: str, said: str) -> NegativeMultiplicity:
+    return NegativeMultiplicity(
+        f"{doing} was refused: two rows have one identity.",
+        detail=said,
+        hint="Verify the stream table, then reinitialize it.",
+    )
 
 
 def _full(doing: str, said: str) -> StorageFull:

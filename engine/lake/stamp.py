@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engine.lake import log
@@ -31,6 +32,8 @@ class Stamp:
     base_frontier: Frontier
     fingerprint: str
     lease_epoch: int
+    #: the version of the stream table that the refresh read, and computed its change of
+    on_version: int
     format: int = FORMAT
 
     def to_json(self) -> str:
@@ -46,6 +49,7 @@ class Stamp:
                     "base_frontier": _frontier_out(self.base_frontier),
                     "fingerprint": self.fingerprint,
                     "lease_epoch": self.lease_epoch,
+                    "on_version": self.on_version,
                 }
             },
             separators=(",", ":"),
@@ -70,6 +74,7 @@ class Stamp:
                 base_frontier=_frontier_in(said["base_frontier"]),
                 fingerprint=str(said["fingerprint"]),
                 lease_epoch=int(said["lease_epoch"]),
+                on_version=int(said["on_version"]),
                 format=int(said["format"]),
             )
         except (ValueError, KeyError, TypeError):
@@ -80,6 +85,7 @@ class Stamp:
 class StampedVersion:
     stamp: Stamp
     version: int
+    at: datetime | None
 
 
 def last_stamp(pinned: Pinned) -> StampedVersion | None:
@@ -90,19 +96,24 @@ def last_stamp(pinned: Pinned) -> StampedVersion | None:
             return None
         stamp = Stamp.from_json(info.user_metadata)
         if stamp is not None:
-            return StampedVersion(stamp, version)
+            return StampedVersion(stamp, version, info.at)
     return None
 
 
-def foreign_change(path: str, after_version: int, upto_version: int) -> str | None:
-    """The first commit in between that changes rows and is not ours, in words; None when there is none."""
+def foreign_change(path: str, after_version: int, upto_version: int, ours: int | None = None) -> str | None:
+    """The first commit in between that changes rows, but for the one that is `ours`, in words; None when none does.
+
+    Another stamp makes nothing better: it says of rows that we did not see what they were for somebody else.
+    """
     for version in range(after_version + 1, upto_version + 1):
         found = log.actions(path, version)
+        if version == ours:
+            continue
         if found is None:
             return f"version {version}, whose commit file is gone"
         said: dict[str, Any] = next((action["commitInfo"] for action in found if "commitInfo" in action), {})
         info = log.info_of(version, said)
-        if Stamp.from_json(info.user_metadata) is None and any(map(_changes_rows, found)):
+        if any(map(_changes_rows, found)):
             at = f" at {info.at:%Y-%m-%d %H:%M:%S} UTC" if info.at else ""
             return f"{info.operation} in version {version}{at}, written by {info.engine}"
     return None

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 CDF_PROPERTY = "delta.enableChangeDataFeed"
 
+#: names of folders that readers do not see
+_ASIDE = ".dropped-"
+
 #: Delta's names of types where Spark's SQL has another
 _SPELLINGS = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
@@ -130,20 +133,42 @@ def enable_cdf(session: SparkSession, path: str) -> int:
 
 
 def remove(path: str, warehouse: Path) -> None:
-    """Delete a table's folder. Only inside the warehouse: whatever else is asked for is not ours."""
+    """Delete a table's folder: out of sight in one step, so that no reader meets half a table."""
+    clear(set_aside(path, warehouse, uuid.uuid4().hex))
+
+
+def set_aside(path: str, warehouse: Path, st_id: str) -> Path:
+    """Out of readers' sight, and still whole: until `clear` it can be brought back.
+
+    Only inside the warehouse: whatever else is asked for is not ours.
+    """
     folder = log.local_path(path)
     inside = folder is not None and warehouse.resolve() in folder.resolve().parents and not folder.is_symlink()
     if folder is None or not inside:
         raise InvalidArgument(f"{path} is not inside the warehouse and stays.", detail=f"It is {warehouse}.")
-    if not folder.exists():
-        return
-    # out of sight in one step, so that no reader meets half a table
-    doomed = folder.with_name(f".dropped-{folder.name}-{uuid.uuid4().hex[:8]}")
+    doomed = folder.with_name(f"{_ASIDE}{st_id}")
     try:
-        folder.rename(doomed)
-        shutil.rmtree(doomed)
+        if folder.exists():
+            folder.rename(doomed)
     except OSError as error:
         raise failures.typed(error, f"Removing {path}", path) from error
+    return doomed
+
+
+def clear(doomed: Path) -> None:
+    try:
+        if doomed.exists():
+            shutil.rmtree(doomed)
+    except OSError as error:
+        raise failures.typed(error, f"Removing {doomed}", doomed) from error
+
+
+def set_aside_in(warehouse: Path) -> dict[str, Path]:
+    """What was set aside and neither cleared nor brought back, by the id that it was set aside under."""
+    if not warehouse.is_dir():
+        return {}
+    found = (entry for entry in warehouse.iterdir() if entry.name.startswith(_ASIDE))
+    return {entry.name.removeprefix(_ASIDE): entry for entry in found}
 
 
 def spelled(kind: Any) -> str:

@@ -32,6 +32,9 @@ def is_volatile(table: StreamTable) -> bool:
 
 def before_changes(table: StreamTable, target: Target, progress: Progress, *, asked_full: bool) -> Choice | None:
     """What is decided without looking at what the sources did; None when that decides."""
+    if target.frontier is None and target.sequence:
+        text = "its log no longer tells what its rows stand for"
+        return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.HISTORY_LOST, text))
     if target.frontier is None:
         return Choice(Outcome.FULL, Reason(ReasonCode.NOT_POPULATED, "it was never populated"))
     if target.tampered is not None and asked_full:

@@ -33,6 +33,7 @@ from engine.lake.stamp import last_stamp
 from engine.names import check_name
 from engine.observe.history import History
 from engine.records import EventKind, Initiator, Notice, ReasonCode, RefreshMode, Severity, StreamTable
+from engine.refresh import carried
 from engine.refresh.observe import without_changes
 from engine.refresh.plans import Plans
 from engine.refresh.run import Refresher
@@ -86,6 +87,7 @@ class Definitions:
         enable_cdf: bool | None,
     ) -> CreateResult:
         check_name(name)
+        self.finish_drops()
         self._refuse_taken(name)
         mode = _mode(refresh_mode)
         interval_s, notices = self._interval(name, schedule)
@@ -113,7 +115,7 @@ class Definitions:
         self._clear_leftovers(table)
         undo: list[Callable[[], object]] = [lambda: tables.remove(table.path, self._warehouse)]
         try:
-            self._compute.create_table(table.path, plan.columns, _properties(table), comment)
+            self._compute.create_table(table.path, plan.columns, self.carried(table), comment)
             FAILPOINTS.reach(Failpoint.FOLDER_MADE)
             self._analyse(plan)
             self._catalog.add_stream_table(table)
@@ -206,6 +208,17 @@ class Definitions:
             )
         tables.remove(table.path, self._warehouse)
 
+    def carried(self, table: StreamTable) -> dict[str, str]:
+        """What the table's own folder says of it."""
+        read = {name.casefold() for name in table.sources}
+        return carried.properties(table, (each for each in self._catalog.sources() if each.name.casefold() in read))
+
+    def make_again(self, table: StreamTable) -> None:
+        """The folder is gone: an empty one is put in its place."""
+        self._compute.wait_ready()
+        plan = self._plans.plan_of(table)
+        self._compute.create_table(table.path, plan.columns, self.carried(table), table.comment)
+
     def _analyse(self, plan: MaintenancePlan) -> None:
         """Every maintenance statement is analysed now: a malformed one must not wait for the first change."""
         if plan.kept is None:
@@ -235,15 +248,36 @@ class Definitions:
         for dependent in dependents:
             dropped += self.drop(dependent, if_exists=True, cascade=True).dropped
         self._refresher.cancel(table)
-        self._catalog.drop_stream_table(table.name)
+        self.finish_drops()
+        self._catalog.drop_stream_table(table.name, last=lambda: self._set_aside(table))
         FAILPOINTS.reach(Failpoint.FORGOTTEN)
         self._plans.forget(table.id)
         self._refresher.observer.forget(table)
-        tables.remove(table.path, self._warehouse)
+        self.finish_drops()
         FAILPOINTS.reach(Failpoint.REMOVED)
         self._history.forget(table.name)
         self._events.publish(EventKind.STREAM_TABLE_DROPPED, table.name, "dropped", Severity.OK)
         return DropResult((*dropped, table.name))
+
+    def _set_aside(self, table: StreamTable) -> None:
+        tables.set_aside(table.path, self._warehouse, table.id)
+        FAILPOINTS.reach(Failpoint.SET_ASIDE)
+
+    def finish_drops(self) -> tuple[str, ...]:
+        """Whoever dropped a stream table may have died before it was forgotten, or before its folder was gone.
+
+        The catalog decides: what it still knows was not dropped, and comes back. Gives the names of those.
+        """
+        if not tables.set_aside_in(self._warehouse):
+            return ()
+        with self._catalog.without_other_writers():
+            aside = tables.set_aside_in(self._warehouse)
+            undropped = [table for table in self._catalog.stream_tables() if table.id in aside]
+            for table in undropped:
+                aside.pop(table.id).rename(table.path)
+        for folder in aside.values():
+            tables.clear(folder)
+        return tuple(table.name for table in undropped)
 
 
 def _refuse_itself(name: str, query: str) -> None:
@@ -257,18 +291,3 @@ def _mode(text: str) -> RefreshMode:
     except ValueError:
         names = ", ".join(RefreshMode)
         raise InvalidArgument(f"there is no refresh mode {text}", hint=f"one of {names}") from None
-
-
-def _properties(table: StreamTable) -> dict[str, str]:
-    """The table carries its definition, so that it can be found again without the catalog."""
-    return {
-        "delta.enableChangeDataFeed": "true",
-        "delta.enableDeletionVectors": "true",
-        "trickle.id": table.id,
-        "trickle.name": table.name,
-        "trickle.query": table.query,
-        "trickle.refresh_mode": table.refresh_mode,
-        "trickle.schedule": table.schedule,
-        "trickle.fingerprint": table.fingerprint,
-        "trickle.owner": table.owner,
-    }

@@ -30,6 +30,7 @@ def run(job: Job, outcome: Outcome) -> Applied:
     FAILPOINTS.reach(Failpoint.CHANGES_READ)
     with job.phases.phase("run"):
         result = job.compute.lazily(query, f"computing {job.table.name}").as_stored(job.plan.columns, job.row_ids)
+        job.about_to_commit()
         new_schema = _shape(tables.columns(job.table.path)) != _shape(job.plan.columns)
         commit = result.overwrite(job.table.path, job.target.version, job.stamp(outcome), new_schema=new_schema)
     return Applied(STRATEGY, query.sql, commit.version, inserted=commit.inserted, deleted=commit.deleted)

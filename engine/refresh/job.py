@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from engine.compile.places import in_views
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
 from engine.errors import NegativeMultiplicity
+from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake.compute import Compute, Query, RowIds
 from engine.lake.stamp import Stamp
 from engine.records import Column, Frontier, Outcome, StreamTable
@@ -40,6 +41,13 @@ class Job:
     compute: Compute
     settings: Settings
     phases: Phases
+    #: raises when this process may not commit any more
+    fence: Callable[[], None]
+
+    def about_to_commit(self) -> None:
+        """The last moment to think better of it."""
+        FAILPOINTS.reach(Failpoint.COMPUTED)
+        self.fence()
 
     def stamp(self, outcome: Outcome) -> Stamp:
         return Stamp(
@@ -51,6 +59,7 @@ class Job:
             base_frontier=self.base_frontier,
             fingerprint=self.plan.fingerprint,
             lease_epoch=self.lease_epoch,
+            on_version=self.target.version,
         )
 
     @property

@@ -43,6 +43,8 @@ class Attempt:
     initiated_by: Initiator
     started_at: datetime
     phases: Phases
+    #: of the lease under which a scheduler asked for it: it ends with that lease. None when a person asked.
+    epoch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ def no_data(target: Target, chosen: Frontier) -> Done:
     return Done(
         Choice(Outcome.NO_DATA, Reason(ReasonCode.NO_DATA, "nothing changed upstream")), None, chosen, target.sequence
     )
+
+
+def stamped_anew(chosen: Frontier, sequence: int, version: int) -> Done:
+    choice = Choice(Outcome.NO_DATA, Reason(ReasonCode.NO_DATA, "nothing changed upstream; its stamp was renewed"))
+    return Done(choice, Applied("stamp", "", version), chosen, sequence)
 
 
 class Ledger:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
+from engine.clock import Clock
 from engine.compile.bind import Change
 from engine.errors import (
     NotFound,
@@ -20,7 +22,7 @@ from engine.errors import (
     SourceWithoutChanges,
     Tampered,
 )
-from engine.lake import heads, stamp, tables
+from engine.lake import heads, retention, stamp, tables
 from engine.lake.changes import ChangeKind, ChangeSummary, summarise
 from engine.lake.heads import Head, HeadReader
 from engine.records import Frontier, SourceVersion, StreamTable
@@ -33,11 +35,13 @@ class Target:
     #: version of its Delta table that was looked at
     version: int
     sequence: int
-    #: what its rows stand for; None before the first refresh
+    #: what its rows stand for; None before the first refresh, and where its log no longer tells
     frontier: Frontier | None
     fingerprint: str | None
     #: who else changed its rows since our last stamp, in words
     tampered: str | None
+    #: when that stamp was written
+    stamped_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,22 @@ class SourceMove:
         return self.summary.rows_estimate if self.summary is not None else 0
 
 
+@dataclass(frozen=True)
+class _Trusted:
+    #: the head of the stream table for which the remembered progress is the truth
+    head: Head
+    stamped_at: datetime | None
+
+
 class Observer:
     """Reads targets and sources; remembers what cannot have changed."""
 
-    def __init__(self, catalog: Catalog, head_reader: HeadReader) -> None:
+    def __init__(self, catalog: Catalog, head_reader: HeadReader, clock: Clock) -> None:
         self._catalog = catalog
         self._heads = head_reader
-        #: per stream table: the head of its own table for which the remembered progress is the truth
-        self._trusted: dict[str, Head] = {}
+        self._clock = clock
+        #: by the id of the stream table
+        self._trusted: dict[str, _Trusted] = {}
 
     def head(self, name: str, path: str) -> Head:
         try:
@@ -85,31 +97,51 @@ class Observer:
 
     def target(self, table: StreamTable, progress: Progress) -> Target:
         head = self._heads.head(table.path)
-        if self._trusted.get(table.id) == head and progress.populated:
-            return Target(head.version, progress.sequence, progress.frontier, table.fingerprint, None)
+        trusted = self._trusted.get(table.id)
+        if trusted is not None and trusted.head == head and progress.populated:
+            at = trusted.stamped_at
+            return Target(head.version, progress.sequence, progress.frontier, table.fingerprint, None, at)
         pinned = tables.pin(table.path)
         last = stamp.last_stamp(pinned)
         if last is None or last.stamp.st_id != table.id:
-            return Target(pinned.version, 0, None, None, None)
+            # The log keeps the sequence longer than the commits: Delta would skip one that it has seen.
+            sequence = pinned.handle.transaction_version(table.id) or 0
+            return Target(pinned.version, sequence, None, None, None, None)
         written = last.stamp
-        foreign = stamp.foreign_change(table.path, last.version, pinned.version)
+        # Also what slipped in between the version that our last commit was made of and that commit: Spark's writers
+        # commit on top of rows that others append meanwhile.
+        foreign = stamp.foreign_change(table.path, written.on_version, pinned.version, ours=last.version)
         frontier = written.frontier
         if progress.sequence == written.sequence and progress.frontier is not None:
             frontier = progress.frontier  # moved on over commits that changed nothing
         if foreign is None and pinned.version == head.version:
-            self._trusted[table.id] = head
+            self._trusted[table.id] = _Trusted(head, last.at)
             if progress.sequence != written.sequence or not progress.populated:
                 self._heal(table, progress, written)
-        return Target(pinned.version, written.sequence, frontier, written.fingerprint, foreign)
+        return Target(pinned.version, written.sequence, frontier, written.fingerprint, foreign, last.at)
+
+    def stamp_is_old(self, target: Target, paths: tuple[str, ...]) -> bool:
+        """Has half of the time passed for which these tables keep their history?"""
+        if target.stamped_at is None:
+            return False
+        age_s = (self._clock.now() - target.stamped_at).total_seconds()
+        return age_s > retention.LEAST_S / 2 and age_s > min(map(retention.kept_s, paths)) / 2
 
     def _heal(self, table: StreamTable, progress: Progress, written: stamp.Stamp) -> None:
         """The catalog missed a commit, or lost it: the log is right."""
         healed = replace(progress, sequence=written.sequence, frontier=written.frontier, populated=True, st_id=table.id)
         self._catalog.save_progress(healed)
 
-    def committed(self, table: StreamTable) -> None:
-        """We wrote; the catalog is about to say so."""
-        self._trusted[table.id] = self._heads.head(table.path)
+    def committed(self, table: StreamTable, version: int) -> None:
+        """This refresh wrote the newest version, and the catalog is about to say so.
+
+        If another one is the newest by now, somebody else wrote it, and it is looked at like any other.
+        """
+        head = self._heads.head(table.path)
+        if head.version == version:
+            self._trusted[table.id] = _Trusted(head, head.at)
+        else:
+            self._trusted.pop(table.id, None)
 
     def forget(self, table: StreamTable) -> None:
         self._trusted.pop(table.id, None)

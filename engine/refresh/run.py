@@ -33,9 +33,10 @@ from engine.errors import (
 )
 from engine.events import EventBus
 from engine.failpoints import FAILPOINTS, Failpoint
-from engine.lake import failures, stamp, tables
+from engine.lake import apply, failures, stamp, tables
 from engine.lake.compute import Compute
 from engine.lake.heads import HeadReader
+from engine.lake.stamp import Stamp
 from engine.records import (
     EventKind,
     Frontier,
@@ -52,7 +53,7 @@ from engine.records import (
 from engine.refresh import full
 from engine.refresh.choose import Choice, after_changes, before_changes, is_volatile
 from engine.refresh.job import Differential, Job, TooLarge
-from engine.refresh.ledger import Attempt, Done, Ledger, no_data
+from engine.refresh.ledger import Attempt, Done, Ledger, no_data, stamped_anew
 from engine.refresh.observe import (
     Observer,
     SourceMove,
@@ -94,7 +95,7 @@ class Refresher:
         self._settings = settings
         self._clock = clock
         self._lease_epoch = lease_epoch
-        self.observer = Observer(catalog, HeadReader())
+        self.observer = Observer(catalog, HeadReader(), clock)
         self._running: dict[str, RunningRefresh] = {}
         self._cancelled: set[str] = set()
         self._closing = False
@@ -120,16 +121,21 @@ class Refresher:
         """From now on refreshes may be cut off at any place: that is no failure of theirs, and is not recorded."""
         self._closing = True
 
-    def refresh(self, table: StreamTable, *, asked_full: bool, initiated_by: Initiator) -> RefreshRecord:
-        """One refresh, from the version check to the records of it. Raises what made it fail, after recording it."""
-        attempt = Attempt(uuid.uuid4().hex, table, initiated_by, self._clock.now(), Phases())
+    def refresh(
+        self, table: StreamTable, *, asked_full: bool, initiated_by: Initiator, epoch: int | None = None
+    ) -> RefreshRecord:
+        """One refresh, from the version check to the records of it. Raises what made it fail, after recording it.
+
+        With the `epoch` of a lease it commits only while that lease is held.
+        """
+        attempt = Attempt(uuid.uuid4().hex, table, initiated_by, self._clock.now(), Phases(), epoch)
         with self._claimed(attempt):
             progress = self._catalog.get_progress(table.id)
             try:
                 done = self._attempt(attempt, progress, asked_full=asked_full)
                 FAILPOINTS.reach(Failpoint.COMMITTED)
                 if done.applied is not None and done.applied.version is not None:
-                    self.observer.committed(table)
+                    self.observer.committed(table, done.applied.version)
             except Exception as error:
                 if self._closing:
                     raise RefreshCancelled(f"the refresh of {table.name} was cut off", hint=NOTHING_CHANGED) from error
@@ -153,7 +159,7 @@ class Refresher:
             chosen = self.observer.heads(paths)
             FAILPOINTS.reach(Failpoint.SOURCES_CHOSEN)
             if not asked_full and _nothing_changed(table, target, chosen):
-                return no_data(target, chosen)
+                return self._no_data(attempt, target, chosen)
         self._compute.wait_ready()
         with self._compute.tagged(attempt.refresh_id):
             return self._with_spark(attempt, progress, target, paths, chosen, asked_full=asked_full)
@@ -180,14 +186,14 @@ class Refresher:
             if any(move.schema_changed for move in moves):
                 self._plans.forget(table.id)
             if choice is None and not any(move.schema_changed for move in moves) and _without_change(moves):
-                return no_data(target, chosen)
+                return self._no_data(attempt, target, chosen)
         with phases.phase("plan"):
             plan = self._plans.plan_of(table)
             if choice is None and plan.fingerprint != table.fingerprint:
                 text = "the schema of its sources changed"
                 choice = Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
             if choice is None and _without_change(moves):
-                return no_data(target, chosen)
+                return self._no_data(attempt, target, chosen)
             if choice is None:
                 choice = after_changes(
                     table,
@@ -225,8 +231,29 @@ class Refresher:
             Outcome.FULL, Reason(ReasonCode.NO_CHANGE_FEED, f"{mute.name} does not record its changes")
         ), moves
 
+    def _no_data(self, attempt: Attempt, target: Target, chosen: Frontier) -> Done:
+        """Nothing is written, until the last stamp is so old that the history which it refers to may soon be gone."""
+        table = attempt.table
+        if not self.observer.stamp_is_old(target, (table.path, *map(self._plans.relations.path, table.sources))):
+            return no_data(target, chosen)
+        self._refuse_fenced(attempt)
+        written = Stamp(
+            st_id=table.id,
+            refresh_id=attempt.refresh_id,
+            sequence=target.sequence + 1,
+            outcome=Outcome.NO_DATA,
+            frontier=chosen,
+            base_frontier=self._base_frontier(chosen),
+            fingerprint=table.fingerprint,
+            lease_epoch=self._epoch_of(attempt),
+            on_version=target.version,
+        )
+        with attempt.phases.phase("commit"):
+            commit = apply.empty(tables.pin(table.path, target.version), written)
+        return stamped_anew(chosen, written.sequence, commit.version)
+
     def _needs_rebuild(self, table: StreamTable, error: TrickleError) -> None:
-        text = error.message if error.detail is None else f"{error.message}: {error.detail}"
+        text = error.message if error.detail is None else f"{error.message.rstrip('.')}: {error.detail}"
         self._events.publish(EventKind.REINITIALIZE_NEEDED, table.name, text, Severity.WARN)
 
     def _full(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...]) -> Done:
@@ -309,11 +336,23 @@ class Refresher:
             columns={name: self._plans.relations[name] for name in paths} if plan.kept is None else {},
             chosen=chosen,
             base_frontier=self._base_frontier(chosen),
-            lease_epoch=self._lease_epoch(),
+            lease_epoch=self._epoch_of(attempt),
             compute=self._compute,
             settings=self._settings,
             phases=attempt.phases,
+            fence=lambda: self._refuse_fenced(attempt),
         )
+
+    def _epoch_of(self, attempt: Attempt) -> int:
+        return self._lease_epoch() if attempt.epoch is None else attempt.epoch
+
+    def _refuse_fenced(self, attempt: Attempt) -> None:
+        """Who stalled so long that another process took over leaves the work to that one."""
+        if attempt.epoch is not None and attempt.epoch != self._lease_epoch():
+            raise RefreshCancelled(
+                f"the refresh of {attempt.table.name} was given up: another process runs the scheduler now",
+                hint=NOTHING_CHANGED,
+            )
 
     def _base_frontier(self, chosen: Frontier) -> Frontier:
         """The versions of the sources at the bottom, seen through the stream tables between."""

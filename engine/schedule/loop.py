@@ -199,7 +199,10 @@ class Scheduler:
             turn = self._turns[table.id]
             began_s = self._clock.monotonic_s()
             try:
-                self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.SCHEDULER)
+                # Without a lease somebody else refreshes it; what is under way ends with the lease, too.
+                epoch = self._epoch
+                if epoch is not None:
+                    self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.SCHEDULER, epoch=epoch)
             except TrickleError as error:
                 # It is recorded in history, progress and events; here it only must not end the worker.
                 log.info("%s: %s", table.name, error)

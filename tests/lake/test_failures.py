@@ -38,7 +38,7 @@ DRAWN = "Generic LocalFileSystem error\n  \x1b[31m↳\x1b[0m Unable to open file
         (CommitFailedError("Failed to commit transaction: 0"), CommitConflict),
         (TableNotFoundError("no log files"), NotFound),
         (DeltaError("Cannot cast value 'trickle_refused_d' to value of Boolean type"), NegativeMultiplicity),
-        (DeltaError("MERGE matched a target row with multiple source rows that"), InternalError),
+        (DeltaError("MERGE matched a target row with multiple source rows that"), NegativeMultiplicity),
         (DeltaError("something else"), RefreshFailed),
         (OSError(5, "Input/output error"), RefreshFailed),
         (ValueError("a bug"), RefreshFailed),

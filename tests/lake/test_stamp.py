@@ -26,6 +26,7 @@ STAMP = Stamp(
     base_frontier={},
     fingerprint="f",
     lease_epoch=3,
+    on_version=0,
 )
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from engine.errors import CommitConflict, InternalError, NegativeMultiplicity, Tampered
+from engine.errors import CommitConflict, NegativeMultiplicity, Tampered
 from engine.lake import apply, log, quoting, tables
 from engine.lake.apply import OPERATION, Counts
 from engine.lake.session import SparkHost
@@ -70,7 +70,7 @@ def change_set(*changes: tuple[str, dict[str, Any]]) -> pa.Table:
 
 def stamp(sequence: int, refresh_id: str = "") -> Stamp:
     frontier = {"orders": SourceVersion(7, "abc", "id-1")}
-    return Stamp("st-1", refresh_id or f"r-{sequence}", sequence, Outcome.DIFFERENTIAL, frontier, frontier, "fp", 1)
+    return Stamp("st-1", refresh_id or f"r-{sequence}", sequence, Outcome.DIFFERENTIAL, frontier, frontier, "fp", 1, 2)
 
 
 CHANGES = change_set(
@@ -197,15 +197,16 @@ def test_a_row_that_does_not_fit_commits_nothing(
     with pytest.raises(NegativeMultiplicity) as caught:
         attempts[writer]()
     assert "row to be" in (caught.value.detail or "")
+    assert f"For example key.a={values['key.a']!r}" in (caught.value.detail or "")
     assert log.newest_version(st) == 2
     assert stored(spark, st) == shown(FIRST)
 
 
 def test_one_identity_twice_commits_nothing(spark: Any, st: str) -> None:
     changes = change_set(("U", FIRST[0]), ("U", FIRST[0]))
-    with pytest.raises(InternalError):
+    with pytest.raises(NegativeMultiplicity, match="two rows have one identity"):
         apply.merge(tables.pin(st), changes, IDENTITY, stamp(3), Counts(updated=2))
-    with pytest.raises(InternalError):
+    with pytest.raises(NegativeMultiplicity, match="two rows have one identity"):
         apply.merge_frame(spark, st, 2, frame(spark, changes), IDENTITY, stamp(3))
     assert log.newest_version(st) == 2
 

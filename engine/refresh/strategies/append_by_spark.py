@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from engine.compile.keep import OP
-from engine.failpoints import FAILPOINTS, Failpoint
 from engine.records import Outcome
 from engine.refresh.job import Applied, Differential
 from engine.refresh.strategies import by_spark
@@ -20,7 +19,7 @@ class AppendBySpark:
         with by_spark.change_set(work) as (result, counts):
             if counts.inserted == 0:
                 return Applied(self.name, work.sql, None)
-            FAILPOINTS.reach(Failpoint.COMPUTED)
+            job.about_to_commit()
             with job.phases.phase("commit"):
                 stamp = job.stamp(Outcome.DIFFERENTIAL)
                 commit = result.without(OP).append(job.table.path, job.target.version, stamp)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from engine.compile.keep import OP
-from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import apply, tables
 from engine.records import Outcome
 from engine.refresh.job import Applied, Differential
@@ -21,7 +20,7 @@ class AppendFromDriver:
         rows = from_driver.change_set(work)
         if rows.num_rows == 0:
             return Applied(self.name, work.sql, None)
-        FAILPOINTS.reach(Failpoint.COMPUTED)
+        job.about_to_commit()
         with job.phases.phase("commit"):
             pinned = tables.pin(job.table.path, job.target.version)
             commit = apply.append(pinned, rows.drop_columns([OP]), job.stamp(Outcome.DIFFERENTIAL))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from engine.errors import InternalError
-from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake.apply import Counts
 from engine.records import Outcome
 from engine.refresh.job import Applied, Differential
@@ -23,7 +22,7 @@ class MergeBySpark:
         with by_spark.change_set(work) as (result, counts):
             if counts == Counts():
                 return Applied(self.name, work.sql, None)
-            FAILPOINTS.reach(Failpoint.COMPUTED)
+            job.about_to_commit()
             with job.phases.phase("commit"):
                 stamp = job.stamp(Outcome.DIFFERENTIAL)
                 commit = result.merge(
