@@ -8,7 +8,8 @@ from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import tables
 from engine.lake.compute import Query
 from engine.records import Column, Outcome
-from engine.refresh.job import Applied, Job, rendered
+from engine.refresh.job import Applied, Job
+from engine.refresh.plans import rendered
 
 STRATEGY = "overwrite"
 

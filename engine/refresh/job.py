@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from engine.algebra.nodes import Node
-from engine.compile.bind import Statements
 from engine.compile.keep import POSITION, SEQUENCE
-from engine.compile.places import in_views
 from engine.compile.plan import MaintenancePlan
-from engine.compile.render import render
 from engine.errors import NegativeMultiplicity
 from engine.failpoints import FAILPOINTS, Failpoint
-from engine.lake.compute import Compute, Query, RowIds
+from engine.lake.compute import Compute, RowIds
 from engine.lake.stamp import Stamp
 from engine.records import Column, Frontier, Outcome, StreamTable
 from engine.refresh.observe import SourceMove, Target
 from engine.refresh.phases import Phases
+from engine.refresh.plans import Prepared
 
 if TYPE_CHECKING:
     from engine.config import Settings
@@ -79,33 +75,23 @@ class Differential:
     """A differential refresh, ready to run: all that its statements read stands in views of the session."""
 
     job: Job
-    statements: Statements
+    prepared: Prepared
     changes: tuple[SourceMove, ...]
     rows_in: int
-    #: may the result be larger than the change?
-    may_grow: bool
 
-    @cached_property
-    def first(self) -> Query | None:
-        """What has to be known before the change set can be asked for."""
-        return None if self.statements.first is None else rendered(self.statements.first)
-
-    @cached_property
-    def change(self) -> Query:
-        return rendered(self.statements.change)
+    @property
+    def appends(self) -> bool:
+        return self.prepared.statements.appends
 
     @property
     def sql(self) -> str:
         """All that is run, for people."""
-        return ";\n\n".join(query.sql for query in (self.first, self.change) if query is not None)
+        queries = (self.prepared.first, self.prepared.change)
+        return ";\n\n".join(query.sql for query in queries if query is not None)
 
     @property
     def is_small(self) -> bool:
         return self.rows_in <= self.job.settings.refresh.max_driver_delta_rows
-
-
-def rendered(tree: Node) -> Query:
-    return Query(render(tree, in_views, pretty=True), tree)
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.algebra.nodes import Leaf, Node
 from engine.catalog.store import Catalog
+from engine.compile.bind import Change, Statements, bind
 from engine.compile.parse import Limits, parse
 from engine.compile.pipeline import Request, compile_query
+from engine.compile.places import in_views
 from engine.compile.plan import MaintenancePlan
-from engine.errors import NotFound, QueryError, SourceSchemaChanged
+from engine.compile.render import render
+from engine.errors import InternalError, NotFound, QueryError, SourceSchemaChanged
 from engine.lake import tables, views
+from engine.lake.compute import Query
 from engine.records import Column, RefreshMode, StreamTable
 
 if TYPE_CHECKING:
@@ -96,12 +101,38 @@ class Analyzer:
         return self._compute.same_semantics(one, other)
 
 
+def rendered(tree: Node) -> Query:
+    return Query(render(tree, in_views, pretty=True), tree)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a refresh runs when its sources changed in one certain way, ready to be sent."""
+
+    statements: Statements
+    #: what has to be known before the change set can be asked for
+    first: Query | None
+    change: Query
+    reads: Mapping[Leaf, tuple[Column, ...]]
+    #: may the result be larger than the change?
+    may_grow: bool
+
+
+@dataclass(frozen=True)
+class _Known:
+    query: str
+    mode: RefreshMode
+    plan: MaintenancePlan
+    #: by the ways in which sources changed, of which a stream table's life sees few
+    prepared: dict[tuple[tuple[str, Change], ...], Prepared] = field(default_factory=dict)
+
+
 class Plans:
     def __init__(self, catalog: Catalog, compute: Compute, limits: Limits) -> None:
         self._compute = compute
         self._limits = limits
         self.relations = Relations(catalog)
-        self._known: dict[str, tuple[str, RefreshMode, MaintenancePlan]] = {}
+        self._known: dict[str, _Known] = {}
         self._lock = threading.Lock()
 
     def compile(self, query: str, *, full: bool) -> MaintenancePlan:
@@ -114,8 +145,8 @@ class Plans:
         """The plan of a stream table, from its text."""
         with self._lock:
             known = self._known.get(table.id)
-        if known is not None and known[:2] == (table.query, table.refresh_mode):
-            return known[2]
+        if known is not None and (known.query, known.mode) == (table.query, table.refresh_mode):
+            return known.plan
         try:
             plan = self.compile(table.query, full=table.refresh_mode is RefreshMode.FULL)
         except (QueryError, NotFound) as error:
@@ -127,8 +158,25 @@ class Plans:
                 position=error.position,
             ) from error
         with self._lock:
-            self._known[table.id] = (table.query, table.refresh_mode, plan)
+            self._known[table.id] = _Known(table.query, table.refresh_mode, plan)
         return plan
+
+    def prepared(self, table: StreamTable, changes: Mapping[str, Change]) -> Prepared:
+        """The statements for these changes; made once, because making them costs more than sending them."""
+        plan = self.plan_of(table)
+        if plan.kept is None:
+            raise InternalError("a query that can only be recomputed has no change")
+        with self._lock:
+            known = self._known[table.id]
+        key = tuple(sorted(changes.items()))
+        found = known.prepared.get(key)
+        if found is None:
+            statements = bind(plan.kept, changes)
+            first = None if statements.first is None else rendered(statements.first)
+            may_grow = bool(statements.whole_relations)
+            found = Prepared(statements, first, rendered(statements.change), statements.reads, may_grow)
+            known.prepared[key] = found
+        return found
 
     def forget(self, table_id: str) -> None:
         with self._lock:

@@ -18,7 +18,7 @@ from engine.algebra.nodes import Leaf, Role
 from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
 from engine.clock import Clock
-from engine.compile.bind import Change, bind
+from engine.compile.bind import Change
 from engine.compile.places import view_name
 from engine.compile.plan import MaintenancePlan
 from engine.errors import (
@@ -284,14 +284,12 @@ class Refresher:
 
     def _prepare(self, job: Job, moves: tuple[SourceMove, ...]) -> tuple[Differential, dict[str, int | None]]:
         """Binds the plan to what changed, and makes the changes readable in the session."""
-        if job.plan.kept is None:
-            raise InternalError("a query that can only be recomputed has no change")
         with job.phases.phase("plan"):
-            statements = bind(job.plan.kept, {move.name: move.change for move in moves})
+            prepared = self._plans.prepared(job.table, {move.name: move.change for move in moves})
         by_name = {move.name: move for move in moves}
         rows_read: dict[str, int | None] = {}
         with job.phases.phase("read change"):
-            for leaf, columns in statements.reads.items():
+            for leaf, columns in prepared.reads.items():
                 match leaf.role:
                     case Role.DELTA:
                         rows_read[leaf.name] = self._read_change(job, by_name[leaf.name])
@@ -307,8 +305,7 @@ class Refresher:
         self._refuse_cancelled(job.refresh_id)
         estimates = {move.name: move.rows_estimate for move in moves}
         rows_in = sum(rows if rows is not None else estimates[name] for name, rows in rows_read.items())
-        grows = bool(statements.whole_relations)
-        return Differential(job, statements, moves, rows_in, grows), rows_read
+        return Differential(job, prepared, moves, rows_in), rows_read
 
     def _read_change(self, job: Job, move: SourceMove) -> int | None:
         if move.was is None or move.summary is None:

@@ -1,17 +1,20 @@
-"""A stream table's life with a process that fails, dies and comes back, over real Delta logs and without Spark.
+"""A workspace whose processes fail, die, race and are meddled with, over real Delta logs and without Spark.
 
 Everything that decides and commits is the engine's own; DuckDB computes in Spark's place, sources are written by
-hand, and the folder is in memory. After each step the promise is looked at from outside, by other code than keeps it.
+hand, and the folder is in memory. What must hold is looked at from outside, by other code than keeps it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import sqlglot
+from deltalake import DeltaTable, write_deltalake
 
 from engine import config
 from engine.catalog.store import Catalog
@@ -19,35 +22,59 @@ from engine.clock import SystemClock
 from engine.compile.bind import Change
 from engine.compile.dialect import Spark4
 from engine.compile.parse import Limits
-from engine.errors import TrickleError
 from engine.events import EventBus
-from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint, SimulatedCrash
 from engine.lake import log, stamp, tables
 from engine.observe.history import History
-from engine.records import Frontier, Initiator, Outcome, RefreshRecord, StreamTable
+from engine.records import Column, Frontier, Initiator, Outcome, RefreshRecord, StreamTable
 from engine.refresh.define import Definitions
 from engine.refresh.ledger import Ledger
 from engine.refresh.plans import Plans
+from engine.refresh.repair import Repairs
 from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources
 from tests.support.delta_files import SourceTable
 from tests.support.duck_compute import DuckCompute
 from tests.support.fake_lake import FakeLake, _translated, duck_type, quoted
 from tests.support.multisets import same_rows, written
-from tests.support.view_test import Row, ViewTest
+from tests.support.view_test import Row
 
-NAME = "result"
+#: the stream table under test, and one that reads it
+FIRST, SECOND = "result", "second"
 
 
 class Broken(AssertionError):
     """The promise does not hold."""
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What a workspace is made of."""
+
+    about: str
+    relations: Mapping[str, tuple[Column, ...]]
+    rows: Mapping[str, tuple[Row, ...]]
+    query: str
+    #: DML, a step each
+    steps: tuple[str, ...]
+    #: by the writers that Spark has for large changes
+    by_spark: bool = False
+    #: with a second stream table that reads the first
+    chained: bool = False
+    #: takes no more data than the steps have
+    at_the_edge: bool = False
+
+
+class MovedClock(SystemClock):
+    ahead = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.ahead
+
+
 class Process:
     """What one engine process has in its memory; all else is in the folder."""
 
-    def __init__(self, folder: Path, compute: DuckCompute, settings: config.Settings) -> None:
-        clock = SystemClock()
+    def __init__(self, folder: Path, compute: DuckCompute, settings: config.Settings, clock: MovedClock) -> None:
         self.catalog = Catalog.open(folder / "catalog.db")
         history = History(folder / "history")
         events = EventBus(self.catalog.append_event, clock)
@@ -55,76 +82,121 @@ class Process:
         plans = Plans(self.catalog, compute, Limits())
         self.refresher = Refresher(self.catalog, compute, plans, ledger, events, settings, clock, lambda: 1)
         self.sources = Sources(self.catalog, compute, events, settings, clock)
+        warehouse = folder / "warehouse"
         self.definitions = Definitions(
-            self.catalog,
-            compute,
-            plans,
-            self.sources,
-            self.refresher,
-            history,
-            events,
-            settings,
-            clock,
-            folder / "warehouse",
+            self.catalog, compute, plans, self.sources, self.refresher, history, events, settings, clock, warehouse
         )
+        self.repairs = Repairs(self.catalog, self.definitions, self.refresher, events, warehouse)
 
-    def refresh(self, *, asked_full: bool = False) -> RefreshRecord:
-        table = self.catalog.get_stream_table(NAME)
-        return self.refresher.refresh(table, asked_full=asked_full, initiated_by=Initiator.MANUAL)
+    def refresh(self, name: str, *, full: bool = False) -> RefreshRecord:
+        table = self.catalog.get_stream_table(name)
+        return self.refresher.refresh(table, asked_full=full, initiated_by=Initiator.MANUAL)
 
 
 class World:
-    def __init__(self, folder: Path, test: ViewTest, *, by_spark: bool = False) -> None:
+    def __init__(self, folder: Path, setup: Setup) -> None:
         self.folder = folder
-        self.test = test
-        self.lake = FakeLake(test.relations)
+        self.setup = setup
+        self.lake = FakeLake(setup.relations)
         settings = config.load(folder, env={})
-        rows = 0 if by_spark else settings.refresh.max_driver_delta_rows
+        rows = 0 if setup.by_spark else settings.refresh.max_driver_delta_rows
         self.settings = replace(settings, refresh=replace(settings.refresh, max_driver_delta_rows=rows))
-        self.compute = DuckCompute(test.relations)
+        self.clock = MovedClock()
+        self._computes = [DuckCompute(setup.relations), DuckCompute(setup.relations)]
         (folder / "warehouse").mkdir()
         self.sources = {
-            name: SourceTable(folder / "sources" / name, columns) for name, columns in test.relations.items()
+            name: SourceTable(folder / "sources" / name, columns) for name, columns in setup.relations.items()
         }
-        for table in test.tables:
-            self.lake.insert(table.name, table.rows)
-            if table.rows:
-                self.sources[table.name].append(self._arrow(table.name))
+        for name, rows_there in setup.rows.items():
+            self.lake.insert(name, rows_there)
+            if rows_there:
+                self.sources[name].append(self._arrow(name))
         self.lake.settle()
-        self.process = Process(folder, self.compute, self.settings)
-        for name in test.relations:
+        self.process = self._process(0)
+        self._rival: Process | None = None
+        for name in setup.relations:
             self.process.sources.add(
                 name, str(self.sources[name].path), format="delta", cdc_mode="auto", key=(), enable_cdf=None
             )
-        #: the newest frontier that anybody has seen committed
-        self._seen: Frontier = {}
+        self._looked = {FIRST: _Looked(), SECOND: _Looked()}
+
+    def _process(self, number: int) -> Process:
+        return Process(self.folder, self._computes[number], self.settings, self.clock)
+
+    # ---------------------------------------------------------------- what processes do
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (FIRST, SECOND) if self.setup.chained else (FIRST,)
 
     def create(self) -> None:
-        self.process.definitions.create(
-            NAME,
-            self.test.query,
-            schedule="10s",
-            refresh_mode="DIFFERENTIAL",
-            initialize=True,
-            append_only=False,
-            comment="",
-            enable_cdf=None,
-        )
+        """All that is not there, or not filled."""
+        for name, query in ((FIRST, self.setup.query), (SECOND, f"SELECT * FROM {FIRST}")):
+            if name not in self.names:
+                continue
+            if name in {table.name for table in self.process.catalog.stream_tables()}:
+                self.process.refresh(name)
+            else:
+                self._looked[name] = _Looked()
+                self.process.definitions.create(
+                    name,
+                    query,
+                    schedule="10s",
+                    refresh_mode="DIFFERENTIAL",
+                    initialize=True,
+                    append_only=False,
+                    comment="",
+                    enable_cdf=None,
+                )
+            for compute in self._computes:
+                compute.know(name, self.table(name).columns)
+
+    def drop(self) -> None:
+        self.process.definitions.drop(FIRST, if_exists=True, cascade=True)
+
+    def refresh(self) -> tuple[RefreshRecord, ...]:
+        """All of them, upstream first."""
+        return tuple(self.process.refresh(name) for name in self.names)
 
     @property
-    def table(self) -> StreamTable:
-        return self.process.catalog.get_stream_table(NAME)
-
-    @property
-    def path(self) -> str:
-        return self.table.path
+    def rival(self) -> Process:
+        """Another process on the same folder, which lives on when the first one dies."""
+        if self._rival is None:
+            self._rival = self._process(1)
+        return self._rival
 
     def restart(self) -> None:
         """Another process, which knows what is in the folder."""
         self.process.catalog.close()
-        self.process = Process(self.folder, self.compute, self.settings)
+        self.process = self._process(0)
 
-    # ---------------------------------------------------------------- what happens
+    def lose_catalog(self) -> None:
+        self.close()
+        for file in self.folder.glob("catalog.db*"):
+            file.unlink()
+        self.process = self._process(0)
+
+    def close(self) -> None:
+        self.process.catalog.close()
+        if self._rival is not None:
+            self._rival.catalog.close()
+            self._rival = None
+
+    @contextmanager
+    def later(self, days: int) -> Iterator[None]:
+        self.clock.ahead = timedelta(days=days)
+        try:
+            yield
+        finally:
+            self.clock.ahead = timedelta()
+
+    def table(self, name: str = FIRST) -> StreamTable:
+        return self.process.catalog.get_stream_table(name)
+
+    def path(self, name: str = FIRST) -> str:
+        return str(self.folder / "warehouse" / name)
+
+    # ---------------------------------------------------------------- what others do
 
     def change_sources(self, dml: str) -> None:
         """Each statement is one commit of a source."""
@@ -150,125 +222,148 @@ class World:
     def _arrow(self, name: str):
         return self.lake.db.execute(f"SELECT * FROM {quoted(name)}").to_arrow_table()
 
-    def attempt(self, *armings: Arming) -> RefreshRecord | TrickleError | SimulatedCrash:
-        """One refresh with faults in its way; who died is started again."""
-        with FAILPOINTS.armed(*armings):
-            try:
-                return self.process.refresh()
-            except SimulatedCrash as crash:
-                self.restart()
-                return crash
-            except TrickleError as error:
-                return error
+    def compact_sources(self) -> None:
+        """Commits that change no row."""
+        for source in self.sources.values():
+            source.optimize()
+
+    def replace_source(self, name: str) -> None:
+        self.sources[name].replace(self.setup.relations[name], self._arrow(name))
+
+    def lie_about(self, name: str, row: str) -> None:
+        """The source's change feed has a row deleted that never was."""
+        lie = self.lake.db.execute(
+            f"SELECT *, 'delete' AS _change_type FROM {quoted(name)} WHERE false"
+        ).to_arrow_table()
+        told = self.lake.db.execute(f"SELECT {row}, 'delete' AS _change_type").to_arrow_table()
+        self.sources[name].lie(told.rename_columns(lie.column_names).cast(lie.schema))
+
+    def touch_target(self) -> None:
+        """Somebody maintains the stream table: a commit that changes no row."""
+        tables.set_properties(self.path(), {"looked.after": "yes"})
+
+    def meddle(self) -> bool:
+        """Somebody writes into the stream table: a row of it once more. Where there is none there is nothing to do."""
+        handle = DeltaTable(self.path())
+        if not handle.file_uris():
+            return False
+        schema = pa.schema(handle.schema().to_arrow())
+        row = self._computes[1].files(handle).limit(1).to_arrow_table()
+        if not row.num_rows:
+            return False
+        write_deltalake(handle, row.select(schema.names).cast(schema), mode="append")
+        return True
 
     # ---------------------------------------------------------------- what must hold
 
     def check(self, where: str) -> None:
         """At any moment: the rows are the query's at the frontier, which never goes back, under one stamp each."""
-        pinned = tables.pin(self.path)
-        last = stamp.last_stamp(pinned)
-        stamps = self._stamps(pinned.version)
-        ids = Counter(each.refresh_id for each in stamps)
-        twice = [key for key, count in ids.items() if count > 1]
-        if twice:
-            raise Broken(f"{where}: refresh {twice[0]} has {ids[twice[0]]} stamps")
-        sequences = [each.sequence for each in stamps]
-        if sequences != list(range(1, len(sequences) + 1)):
-            raise Broken(f"{where}: the sequences are {sequences}")
-        if last is None:
-            if self._seen:
-                raise Broken(f"{where}: the stamp is gone")
-            return
-        for name, version in last.stamp.frontier.items():
-            before = self._seen.get(name)
-            if before is not None and version.version < before.version:
-                raise Broken(f"{where}: the frontier of {name} went back from {before.version} to {version.version}")
-        self._seen = dict(last.stamp.frontier)
-        self._same(self.stored(pinned.version), self.expected(last.stamp.frontier), where)
+        for name in self.names:
+            self._check(name, f"{where}, {name}")
         self._no_strangers(where)
 
-    def recover(self, where: str) -> None:
+    def _check(self, name: str, where: str) -> None:
+        looked = self._looked[name]
+        newest = log.newest_version(self.path(name))
+        if newest == looked.version:
+            return
+        for version in range(looked.version + 1, newest + 1):
+            info = log.commit_info(self.path(name), version)
+            found = stamp.Stamp.from_json(info.user_metadata) if info is not None else None
+            if found is not None:
+                self._follows(looked, found, where)
+        looked.version = newest
+        if looked.stamps:
+            frontier = looked.stamps[-1].frontier
+            self._same(self.stored(name, newest), self.expected(name, frontier), where)
+
+    def _follows(self, looked: _Looked, found: stamp.Stamp, where: str) -> None:
+        if any(each.refresh_id == found.refresh_id for each in looked.stamps):
+            raise Broken(f"{where}: refresh {found.refresh_id} has two stamps")
+        if found.sequence != len(looked.stamps) + 1:
+            raise Broken(f"{where}: sequence {found.sequence} follows {len(looked.stamps)}")
+        before: Frontier = looked.stamps[-1].frontier if looked.stamps else {}
+        began_anew, looked.began_anew = looked.began_anew, False
+        for source, at in found.frontier.items():
+            if not began_anew and source in before and at.version < before[source].version:
+                raise Broken(f"{where}: the frontier of {source} went back to {at.version}")
+        looked.stamps.append(found)
+
+    def forget_frontiers(self) -> None:
+        """A source began anew: its versions mean something else."""
+        for looked in self._looked.values():
+            looked.began_anew = True
+
+    def caught_up(self, where: str, *outcomes: Outcome) -> None:
         """What the next refreshes must make of it: everything caught up, and then nothing to do."""
-        first = self.process.refresh()
-        if first.outcome not in (Outcome.DIFFERENTIAL, Outcome.NO_DATA):
-            raise Broken(f"{where}: recovery was {first.outcome}, {first.reason.text}")
+        for done in self.refresh():
+            if done.outcome not in (outcomes or (Outcome.DIFFERENTIAL, Outcome.NO_DATA)):
+                raise Broken(f"{where}: recovery of {done.st} was {done.outcome}, {done.reason.text}")
         self.check(f"{where}, recovered")
-        present = self.lake.recompute(self.test.query, self.table.columns)
-        self._same(self.stored(tables.pin(self.path).version), present, f"{where}, caught up")
-        version = tables.pin(self.path).version
-        again = self.process.refresh()
-        if again.outcome is not Outcome.NO_DATA or tables.pin(self.path).version != version:
-            raise Broken(f"{where}: a second recovery was {again.outcome}, {again.reason.text}")
+        table = self.table()
+        present = self.lake.recompute(self.setup.query, table.columns)
+        for name in self.names:
+            self._same(self.stored(name, self._looked[name].version), present, f"{where}, {name} caught up")
+        versions = [log.newest_version(self.path(name)) for name in self.names]
+        for again in self.refresh():
+            if again.outcome is not Outcome.NO_DATA:
+                raise Broken(f"{where}: a second recovery was {again.outcome}, {again.reason.text}")
+        if versions != [log.newest_version(self.path(name)) for name in self.names]:
+            raise Broken(f"{where}: a second recovery committed something")
 
-    def stored(self, version: int) -> list[Row]:
-        self.compute.show_version("looked at", self.path, version, self.table.columns)
-        return self.compute.db.execute('SELECT * FROM "looked at"').fetchall()
+    def stored(self, name: str, version: int) -> list[Row]:
+        return self._looking.rows_of(self.path(name), version, self.table(name).columns)
 
-    def expected(self, frontier: Frontier) -> list[Row]:
+    def expected(self, name: str, frontier: Frontier) -> list[Row]:
         """The query over the sources' own files at these versions."""
-        for name, at in frontier.items():
-            self.compute.show_version(name, str(self.sources[name].path), at.version, self.test.relations[name])
-        columns = self.table.columns
+        looking = self._looking
+        if name == SECOND:
+            return looking.rows_of(self.path(), frontier[FIRST].version, self.table().columns)
+        for source, at in frontier.items():
+            looking.show_version(source, str(self.sources[source].path), at.version, self.setup.relations[source])
+        columns = self.table(name).columns
         names = [f"c{n}" for n, _ in enumerate(columns)]
         cast = ", ".join(f"CAST({n} AS {duck_type(c.type)})" for n, c in zip(names, columns, strict=True))
-        sql = f"SELECT {cast} FROM ({_translated(self.test.query)}) AS q({', '.join(names)})"
-        return self.compute.db.execute(sql).fetchall()
+        sql = f"SELECT {cast} FROM ({_translated(self.setup.query)}) AS q({', '.join(names)})"
+        return looking.db.execute(sql).fetchall()
+
+    @property
+    def _looking(self) -> DuckCompute:
+        """The views of whoever looks from outside stand in nobody's way."""
+        return self._computes[0]
 
     def _same(self, actual: Sequence[Row], expected: Sequence[Row], where: str) -> None:
         if not same_rows(list(actual), list(expected)):
             raise Broken(f"{where}: other rows\n  expected\n{written(expected)}\n  actual\n{written(actual)}")
 
-    def _stamps(self, upto: int) -> list[stamp.Stamp]:
-        infos = (log.commit_info(self.path, version) for version in range(upto + 1))
-        found = (stamp.Stamp.from_json(info.user_metadata) for info in infos if info is not None)
-        return [each for each in found if each is not None]
-
     def _no_strangers(self, where: str) -> None:
         """Nothing but Delta's own files beside a table, and nothing but tables in the warehouse."""
-        strangers = [
-            path
-            for path in self.folder.joinpath("warehouse").rglob("*")
-            if path.is_file() and path.suffix not in (".parquet", ".json") and path.parent.name != "_delta_log"
-        ]
-        tables_there = [path.name for path in self.folder.joinpath("warehouse").iterdir()]
-        if strangers or tables_there != [NAME]:
-            raise Broken(f"{where}: left over are {strangers or tables_there}")
+        warehouse = self.folder / "warehouse"
+        there = {path.name for path in warehouse.iterdir()}
+        for name in there:
+            for path in (warehouse / name).iterdir():
+                if not _is_deltas_own(path):
+                    raise Broken(f"{where}: left over is {path}")
+        if there != set(self.names):
+            raise Broken(f"{where}: the warehouse has {sorted(there)}")
+
+    def gone(self, where: str) -> None:
+        """Nothing is left of a stream table that was dropped."""
+        left = [path.name for path in (self.folder / "warehouse").iterdir()]
+        if left or self.process.catalog.stream_tables():
+            raise Broken(f"{where}: left over are {left}, {[t.name for t in self.process.catalog.stream_tables()]}")
 
 
-REFRESH_POINTS = tuple(
-    point
-    for point in Failpoint
-    if point not in (Failpoint.FOLDER_MADE, Failpoint.CATALOGUED, Failpoint.FORGOTTEN, Failpoint.REMOVED)
-)
+class _Looked:
+    """How far a stream table was looked at: what was right stays right, because commits never change."""
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.stamps: list[stamp.Stamp] = []
+        self.began_anew = False
 
 
-@dataclass
-class Tally:
-    steps: int = 0
-    fired: Counter[tuple[Failpoint, Action]] = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        self.fired = Counter()
-
-
-def faults() -> list[Arming]:
-    """Each way to fail at each point of a refresh."""
-    actions = (Action.RAISE, Action.CRASH)
-    found = [Arming(point, action) for point in REFRESH_POINTS for action in actions]
-    return [*found, Arming(Failpoint.COMMIT, Action.AMBIGUOUS)]
-
-
-def live(world: World, faults_in_turn: Callable[[], Arming], tally: Tally) -> None:
-    """All steps of a test, each with one fault in the way of its refresh."""
-    world.create()
-    world.check("created")
-    for number, step in enumerate(world.test.steps, start=1):
-        world.change_sources(step.dml)
-        arming = faults_in_turn()
-        where = f"{world.test.path.name}, step {number}, {arming.point.value} = {arming.action.value}"
-        world.attempt(arming)
-        for fired in FAILPOINTS.fired:
-            tally.fired[fired.point, fired.action] += 1
-        world.check(where)
-        world.recover(where)
-        tally.steps += 1
+def _is_deltas_own(path: Path) -> bool:
+    if path.name in ("_delta_log", "_change_data"):
+        return True
+    return path.suffix == ".parquet" or (path.name.startswith("deletion_vector_") and path.suffix == ".bin")

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.faults.simulation import Tally, World, faults, live
+from tests.faults.life import live, of_test
+from tests.faults.troubles import Tally, all_faults, in_turn
 from tests.support.view_test import read_view_test
 
 VIEWS = Path(__file__).parents[1] / "views"
 FILES = [path for path in sorted(VIEWS.rglob("*.test")) if path.parent.name != "refused"]
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """In memory where there is such a place."""
-    memory = Path("/dev/shm")
-    made = Path(tempfile.mkdtemp(prefix="trickle-faults-", dir=memory if memory.is_dir() else None))
-    yield made
-    shutil.rmtree(made)
+#: each view suffers so many, and all views together suffer each of them many times
+A_VIEW = 24
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_view_survives(path: Path, folder: Path) -> None:
+def test_a_view_survives(path: Path) -> None:
     number = FILES.index(path)
-    in_turn = itertools.islice(itertools.cycle(faults()), 2 * number, None)
-    live(World(folder, read_view_test(path), by_spark=number % 4 > 1), lambda: next(in_turn), Tally())
+    setup = of_test(read_view_test(path), by_spark=number % 4 > 1, chained=number % 3 == 0)
+    live(setup, in_turn(all_faults(), A_VIEW * number, A_VIEW), Tally(), seed=number)

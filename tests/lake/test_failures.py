@@ -9,7 +9,6 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from engine.errors import (
     CommitConflict,
-    InternalError,
     NegativeMultiplicity,
     NotFound,
     PermissionDenied,

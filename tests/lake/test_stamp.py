@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_refused_before_the_commit(path: str) -> None:
     for changes in (change(("U", 9, "x")), change(("D", 9, None)), change(("I", None, "x"))):
         with pytest.raises(NegativeMultiplicity):
             apply.merge(tables.pin(path), changes, ("k",), STAMP, Counts(deleted=1))
-    with pytest.raises(InternalError):
+    with pytest.raises(NegativeMultiplicity, match="two rows have one identity"):
         apply.merge(tables.pin(path), change(("U", 1, "x"), ("U", 1, "y")), ("k",), STAMP, Counts(0, 2, 0))
     with pytest.raises(InternalError):
         apply.append(tables.pin(path), ROWS.select(["k"]), STAMP)

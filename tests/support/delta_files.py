@@ -7,6 +7,7 @@ changed as a change file.
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from engine.records import Column
 
@@ -79,26 +81,57 @@ class SourceTable:
         """`changes` has `_change_type` besides the columns."""
         removed = [{"remove": {"path": name, "dataChange": True, "deletionTimestamp": 0}} for name in self._files]
         name, added = self._written(all_rows)
-        folder = self.path / "_change_data"
-        folder.mkdir(exist_ok=True)
-        change_file = f"_change_data/cdc-{uuid.uuid4()}.parquet"
-        pq.write_table(changes, self.path / change_file)
-        size = (self.path / change_file).stat().st_size
-        cdc = {"cdc": {"path": change_file, "partitionValues": {}, "size": size, "dataChange": False}}
-        self._commit("MERGE", [*removed, added, cdc])
+        self._commit("MERGE", [*removed, added, self._change_file(changes)])
         self._files = [name]
 
     def optimize(self) -> None:
         """The same rows in another file."""
+        if not self._files:
+            self._commit("SET TBLPROPERTIES", [])
+            return
         rows = pa.concat_tables([pq.read_table(self.path / name) for name in self._files])
         removed = [{"remove": {"path": name, "dataChange": False, "deletionTimestamp": 0}} for name in self._files]
         name, added = self._written(rows, data_change=False)
         self._commit("OPTIMIZE", [*removed, added])
         self._files = [name]
 
+    def lie(self, changes: pa.Table) -> None:
+        """A change feed that tells of changes which never were."""
+        change_file = self._change_file(changes)
+        self._commit("MERGE", [change_file])
+
+    def replace(self, columns: Sequence[Column], all_rows: pa.Table) -> None:
+        """Another table at the same place, with the same rows."""
+        shutil.rmtree(self.path)
+        self.version, self._files = 0, []
+        create_table(self.path, columns, {"delta.enableChangeDataFeed": "true"})
+        self.append(all_rows)
+
+    def rewrite_newest(self) -> None:
+        """The newest commit is another one than it was: what a log looks like that was restored and went on."""
+        commit_file = self.path / "_delta_log" / f"{self.version:020d}.json"
+        lines = commit_file.read_text().splitlines()
+        info = json.loads(lines[0])
+        info["commitInfo"]["txnId"] = str(uuid.uuid4())
+        commit_file.write_text("\n".join([json.dumps(info), *lines[1:]]) + "\n")
+
+    def forget_history(self) -> None:
+        """What happens to a log after its retention: a checkpoint is all that is left of it."""
+        DeltaTable(self.path).create_checkpoint()
+        for version in range(self.version):
+            (self.path / "_delta_log" / f"{version:020d}.json").unlink(missing_ok=True)
+
     def _commit(self, operation: str, actions: Sequence[Mapping[str, Any]]) -> None:
         commit(self.path, self.version + 1, operation, actions)
         self.version += 1
+
+    def _change_file(self, changes: pa.Table) -> dict[str, Any]:
+        folder = self.path / "_change_data"
+        folder.mkdir(exist_ok=True)
+        name = f"_change_data/cdc-{uuid.uuid4()}.parquet"
+        pq.write_table(changes, self.path / name)
+        size = (self.path / name).stat().st_size
+        return {"cdc": {"path": name, "partitionValues": {}, "size": size, "dataChange": False}}
 
     def _written(self, rows: pa.Table, data_change: bool = True) -> tuple[str, dict[str, Any]]:
         name = f"part-{uuid.uuid4()}.parquet"

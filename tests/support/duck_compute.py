@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from sqlglot import exp
 
 from engine.algebra.nodes import Leaf
@@ -64,15 +64,23 @@ class DuckCompute:
         self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {chosen or 1} WHERE false")
 
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None:
-        files = tables.pin(path, version).handle.file_uris()
+        files = _files(tables.pin(path, version).handle)
         if not files:
             self.show_empty(view, columns)
             return
-        chosen = ", ".join(f"CAST({quoted(c.name)} AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in columns)
-        read = ", ".join("'" + file.removeprefix("file://").replace("'", "''") + "'" for file in files)
-        self.db.execute(
-            f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {chosen or 1} FROM read_parquet([{read}])"
-        )
+        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {_cast(columns)} FROM {_read(files)}")
+
+    def rows_of(self, path: str, version: int, columns: Sequence[Column]) -> list[tuple[object, ...]]:
+        files = _files(tables.pin(path, version).handle)
+        return self.db.execute(f"SELECT {_cast(columns)} FROM {_read(files)}").fetchall() if files else []
+
+    def files(self, handle: DeltaTable) -> duckdb.DuckDBPyRelation:
+        """All that the files of a table hold, in the types that they have there."""
+        return self.db.sql(f"SELECT * FROM {_read(_files(handle))}")
+
+    def know(self, name: str, columns: tuple[Column, ...]) -> None:
+        """A relation that came later."""
+        self._analyzer.relations[name.casefold()] = columns
 
     def show_change(
         self, view: str, path: str, columns: Sequence[str], summary: ChangeSummary, max_driver_rows: int
@@ -180,15 +188,34 @@ class DuckResult:
 
 def _like_spark(path: str, pinned_version: int, stamp: Stamp, commit: Callable[[Pinned], Commit]) -> Commit:
     apply._refuse_newer(path, pinned_version)
-    newest = tables.pin(path)
-    used = newest.handle.transaction_version(stamp.st_id)
-    done = commit(newest) if used is None or used < stamp.sequence else Commit(-1, 0, 0, 0, 0.0)
+    with apply._committing(path):
+        newest = tables.pin(path)
+        done = Commit(-1, 0, 0, 0, 0.0) if _has_seen(newest, stamp) else commit(newest)
     version, _ = apply._found(path, pinned_version, stamp)
     return Commit(version, done.inserted, done.updated, done.deleted, 0.0)
 
 
+def _has_seen(newest: Pinned, stamp: Stamp) -> bool:
+    used = newest.handle.transaction_version(stamp.st_id)
+    return used is not None and used >= stamp.sequence
+
+
 def _made(ids: RowIds) -> dict[str, str]:
     return {ids.sequence_column: f"{ids.sequence}::BIGINT", ids.position_column: "row_number() OVER () - 1"}
+
+
+def _files(handle: DeltaTable) -> list[str]:
+    return [file.removeprefix("file://") for file in handle.file_uris()]
+
+
+def _read(files: Sequence[str]) -> str:
+    listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+    return f"read_parquet([{listed}])"
+
+
+def _cast(columns: Sequence[Column]) -> str:
+    chosen = (f"CAST({quoted(c.name)} AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in columns)
+    return ", ".join(chosen) or "1"
 
 
 def duck_sql(query: Query) -> str:

@@ -12,7 +12,7 @@ class AppendBySpark:
     name = "append by spark"
 
     def fits(self, work: Differential) -> bool:
-        return work.statements.appends
+        return work.appends
 
     def run(self, work: Differential) -> Applied:
         job = work.job

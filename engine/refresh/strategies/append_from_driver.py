@@ -13,7 +13,7 @@ class AppendFromDriver:
     name = "append from driver"
 
     def fits(self, work: Differential) -> bool:
-        return work.statements.appends and from_driver.is_possible(work)
+        return work.appends and from_driver.is_possible(work)
 
     def run(self, work: Differential) -> Applied:
         job = work.job

@@ -19,9 +19,9 @@ def change_set(work: Differential) -> Iterator[tuple[Result, Counts]]:
     with ExitStack() as kept:
         with job.phases.phase("run"):
             doing = f"computing the change of {job.table.name}"
-            if work.first is not None:
-                kept.enter_context(job.compute.computed(work.first, doing)).show(view_name(NET))
-            result = kept.enter_context(job.compute.computed(work.change, doing, job.row_ids))
+            if work.prepared.first is not None:
+                kept.enter_context(job.compute.computed(work.prepared.first, doing)).show(view_name(NET))
+            result = kept.enter_context(job.compute.computed(work.prepared.change, doing, job.row_ids))
             counts = _counted(job, result)
         yield result, counts
 

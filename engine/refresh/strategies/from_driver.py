@@ -27,19 +27,19 @@ def change_set(work: Differential) -> pa.Table:
     """
     job = work.job
     with job.phases.phase("run"):
-        if work.first is not None:
-            net = _collected(work, work.first)
+        if work.prepared.first is not None:
+            net = _collected(work, work.prepared.first)
             if net.num_rows == 0:
                 return net
             job.compute.show_rows(view_name(NET), net)
-        return _complete(job, _collected(work, work.change))
+        return _complete(job, _collected(work, work.prepared.change))
 
 
 def _collected(work: Differential, query: Query) -> pa.Table:
     job = work.job
     doing = f"computing the change of {job.table.name}"
     small = work.rows_in <= queries.SMALL_ROWS
-    if not work.may_grow:
+    if not work.prepared.may_grow:
         return job.compute.collect(query, doing, small=small)
     found = job.compute.collect_at_most(query, job.settings.refresh.max_driver_delta_rows, doing, small=small)
     if found is None or found.nbytes > job.settings.refresh.max_driver_delta_mb * 1024 * 1024:

@@ -1,0 +1,168 @@
+"""Lives of stream tables: created, refreshed with faults in the way, lost, found again, dropped."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from engine.errors import TrickleError
+from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint, SimulatedCrash
+from engine.records import Outcome
+from tests.faults.simulation import FIRST, Broken, Setup, World
+from tests.faults.troubles import (
+    AFTER_COMMIT,
+    BEFORE_COMMIT,
+    CREATE_POINTS,
+    DROP_POINTS,
+    Fault,
+    Tally,
+    Trouble,
+    expected_error,
+    mended,
+    suffer,
+)
+from tests.support.view_test import ViewTest
+
+
+def of_test(test: ViewTest, *, by_spark: bool, chained: bool) -> Setup:
+    """A test that goes to the edge of a type would fall over it with more data."""
+    at_the_edge = test.path.stem.startswith("overflow")
+    rows = {table.name: table.rows for table in test.tables}
+    steps = tuple(step.dml for step in test.steps)
+    return Setup(test.path.name, test.relations, rows, test.query, steps, by_spark, chained, at_the_edge)
+
+
+@contextmanager
+def world_of(setup: Setup) -> Iterator[World]:
+    """In memory where there is such a place."""
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="trickle-faults-", dir=memory if memory.is_dir() else None))
+    world = World(folder, setup)
+    try:
+        yield world
+    finally:
+        world.close()
+        shutil.rmtree(folder)
+
+
+def live(setup: Setup, faults: tuple[Fault, ...], tally: Tally, seed: int = 0) -> None:
+    """Every step of the setup, with as many faults as come in its way, and an end after each of which all is well."""
+    chance = random.Random(seed)
+    tally.worlds += 1
+    with world_of(setup) as world:
+        _born(world, tally, chance)
+        waiting = list(faults)
+        for number, dml in enumerate(setup.steps, start=1):
+            where = f"{setup.about}, seed {seed}, step {number}"
+            if chance.random() < 0.2:
+                world.compact_sources()
+            world.change_sources(dml)
+            share = len(waiting) // (len(setup.steps) - number + 1)
+            suffered, waiting = waiting[:share], waiting[share:]
+            for fault in suffered:
+                if fault.trouble is Trouble.MORE_DATA and setup.at_the_edge:
+                    continue
+                _suffered(world, fault, dml, f"{where}, {fault}", tally)
+            world.caught_up(where)
+            _lost_and_found(world, where, chance)
+        _dead(world, tally, chance)
+
+
+def _suffered(world: World, fault: Fault, dml: str, where: str, tally: Tally) -> None:
+    result = suffer(world, fault, dml, tally)
+    if not expected_error(fault, result.error):
+        raise Broken(f"{where}: {result.error!r}") from result.error
+    if fault.trouble is Trouble.MEDDLED and result.happened:
+        mended(world, where)
+    world.check(where)
+
+
+def _lost_and_found(world: World, where: str, chance: random.Random) -> None:
+    """Now and then something larger happens between two refreshes."""
+    event = chance.randrange(8)
+    if event in (3, 4, 5) and not world.table().sources:
+        return
+    match event:
+        case 0:
+            world.lose_catalog()
+            world.process.repairs.all()
+            world.caught_up(f"{where}, catalog lost")
+        case 1:
+            with world.later(days=20):
+                done = world.refresh()
+            if {each.strategy for each in done} != {"stamp"}:
+                raise Broken(f"{where}: after 20 days the stamps were not renewed, but {done}")
+            world.check(f"{where}, 20 days later")
+        case 2:
+            world.restart()
+            world.caught_up(f"{where}, restarted")
+        case 3:
+            name = chance.choice(world.table().sources)
+            world.replace_source(name)
+            _anew(world, f"{where}, {name} replaced")
+        case 4:
+            name = chance.choice(world.table().sources)
+            world.sources[name].rewrite_newest()
+            _anew(world, f"{where}, {name} rewritten")
+        case 5:
+            world.compact_sources()
+            world.compact_sources()
+            for source in world.sources.values():
+                source.forget_history()
+            _anew(world, f"{where}, history lost")
+
+
+def _anew(world: World, where: str) -> None:
+    """What was read can no longer be trusted, or not be followed: all is read anew, and says so."""
+    world.forget_frontiers()
+    done = world.process.refresh(FIRST)
+    if done.outcome is not Outcome.REINITIALIZE:
+        raise Broken(f"{where}: the outcome was {done.outcome}, {done.reason.text}")
+    world.caught_up(where)
+
+
+def _born(world: World, tally: Tally, chance: random.Random) -> None:
+    """Dies while it is created, at each point in turn, until it is there."""
+    points = [*CREATE_POINTS, *chance.sample((*BEFORE_COMMIT, *AFTER_COMMIT), 2), None]
+    for point in points:
+        where = f"{world.setup.about}, creation dies at {point}"
+        died = _dies(world, point, world.create, tally)
+        world.process.repairs.all()
+        if not died and point is not None and point in CREATE_POINTS:
+            raise Broken(f"{where}: the point was not reached")
+        if len(world.process.catalog.stream_tables()) == len(world.names):
+            break
+    world.caught_up("created", Outcome.FULL, Outcome.NO_DATA, Outcome.DIFFERENTIAL)
+
+
+def _dead(world: World, tally: Tally, chance: random.Random) -> None:
+    point = chance.choice(DROP_POINTS)
+    where = f"{world.setup.about}, drop dies at {point}"
+    if not _dies(world, point, world.drop, tally):
+        raise Broken(f"{where}: the point was not reached")
+    world.process.repairs.all()
+    left = {table.name for table in world.process.catalog.stream_tables()}
+    if left == set(world.names):
+        world.caught_up(where)
+    world.drop()
+    world.gone(where)
+
+
+def _dies(world: World, point: Failpoint | None, act: object, tally: Tally) -> bool:
+    armings = () if point is None else (Arming(point, Action.CRASH),)
+    with FAILPOINTS.armed(*armings) as points:
+        try:
+            act()  # type: ignore[operator]
+            return False
+        except SimulatedCrash:
+            world.restart()
+            tally.steps += 1
+            return True
+        except TrickleError as error:
+            raise Broken(f"{world.setup.about}: {error!r}") from error
+        finally:
+            tally.passed.update(points.passed)
