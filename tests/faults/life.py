@@ -22,6 +22,7 @@ from tests.faults.troubles import (
     Tally,
     Trouble,
     expected_error,
+    leaves_change_pending,
     mended,
     suffer,
 )
@@ -63,17 +64,22 @@ def live(setup: Setup, faults: tuple[Fault, ...], tally: Tally, seed: int = 0) -
             world.change_sources(dml)
             share = len(waiting) // (len(setup.steps) - number + 1)
             suffered, waiting = waiting[:share], waiting[share:]
-            for fault in suffered:
+            pending = True
+            # those first that leave the change pending: they have it in common
+            for fault in sorted(suffered, key=leaves_change_pending, reverse=True):
                 if fault.trouble is Trouble.MORE_DATA and setup.at_the_edge:
                     continue
-                _suffered(world, fault, dml, f"{where}, {fault}", tally)
+                if not pending and not setup.at_the_edge:
+                    world.nudge()
+                _suffered(world, fault, f"{where}, {fault}", tally)
+                pending = leaves_change_pending(fault)
             world.caught_up(where)
             _lost_and_found(world, where, chance)
         _dead(world, tally, chance)
 
 
-def _suffered(world: World, fault: Fault, dml: str, where: str, tally: Tally) -> None:
-    result = suffer(world, fault, dml, tally)
+def _suffered(world: World, fault: Fault, where: str, tally: Tally) -> None:
+    result = suffer(world, fault, tally)
     if not expected_error(fault, result.error):
         raise Broken(f"{where}: {result.error!r}") from result.error
     if fault.trouble is Trouble.MEDDLED and result.happened:

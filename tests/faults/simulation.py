@@ -118,6 +118,8 @@ class World:
             self.process.sources.add(
                 name, str(self.sources[name].path), format="delta", cdc_mode="auto", key=(), enable_cdf=None
             )
+        #: the row that the last nudge took out, and of which source
+        self._taken: tuple[str, Row] | None = None
         self._looked = {FIRST: _Looked(), SECOND: _Looked()}
 
     def _process(self, number: int) -> Process:
@@ -204,9 +206,22 @@ class World:
             if statement is None:
                 continue
             self.lake.run(statement.sql(dialect=Spark4))
-            for name, kind in self.lake.kinds.items():
-                self._commit(name, kind)
-            self.lake.advance()
+            self._commit_changes()
+
+    def nudge(self) -> None:
+        """A small change that can be had any number of times: a row goes, and the next time it comes back."""
+        if self._taken is not None:
+            self.lake.put_back(*self._taken)
+            self._taken = None
+        else:
+            found = ((name, self.lake.take_out(name)) for name in self.table().sources)
+            self._taken = next(((name, row) for name, row in found if row is not None), None)
+        self._commit_changes()
+
+    def _commit_changes(self) -> None:
+        for name, kind in self.lake.kinds.items():
+            self._commit(name, kind)
+        self.lake.advance()
 
     def _commit(self, name: str, kind: Change) -> None:
         delta = quoted(f"{name}@delta")

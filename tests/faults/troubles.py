@@ -58,15 +58,12 @@ _ACTIONS = {
 
 
 def all_faults() -> tuple[Fault, ...]:
-    """Those that leave the change pending come first: a whole round needs few changes of the sources."""
     found = [Fault(trouble, point) for trouble in Trouble for point in REFRESH_POINTS]
-    possible = [each for each in found if each.trouble is not Trouble.LOST_ANSWER or each.point is Failpoint.COMMIT]
-    return tuple(sorted(possible, key=_moves_on))
+    return tuple(each for each in found if each.trouble is not Trouble.LOST_ANSWER or each.point is Failpoint.COMMIT)
 
 
-def _moves_on(fault: Fault) -> int:
-    pending = fault.trouble in (Trouble.FAILS, Trouble.DIES) and fault.point in BEFORE_COMMIT
-    return 0 if pending else 1
+def leaves_change_pending(fault: Fault) -> bool:
+    return fault.trouble in (Trouble.FAILS, Trouble.DIES) and fault.point in BEFORE_COMMIT
 
 
 @dataclass
@@ -94,7 +91,7 @@ class Suffered:
     died: bool = False
 
 
-def suffer(world: World, fault: Fault, more_data: str, tally: Tally) -> Suffered:
+def suffer(world: World, fault: Fault, tally: Tally) -> Suffered:
     """One refresh of everything with a fault in its way; who died is started again."""
     action = _ACTIONS.get(fault.trouble)
     happened: list[bool] = []
@@ -102,7 +99,7 @@ def suffer(world: World, fault: Fault, more_data: str, tally: Tally) -> Suffered
     def interfere(point: Failpoint) -> None:
         if point is fault.point and not happened:
             happened.append(True)
-            happened[0] = _interfere(world, fault.trouble, more_data)
+            happened[0] = _interfere(world, fault.trouble)
             if fault.trouble is Trouble.OVERTAKEN_AND_DIES:
                 raise SimulatedCrash(point.value)
 
@@ -124,7 +121,7 @@ def suffer(world: World, fault: Fault, more_data: str, tally: Tally) -> Suffered
         return Suffered(bool(points.fired) or any(happened), error, died)
 
 
-def _interfere(world: World, trouble: Trouble, more_data: str) -> bool:
+def _interfere(world: World, trouble: Trouble) -> bool:
     match trouble:
         case Trouble.OVERTAKEN | Trouble.OVERTAKEN_AND_DIES:
             for name in world.names:
@@ -134,7 +131,7 @@ def _interfere(world: World, trouble: Trouble, more_data: str) -> bool:
         case Trouble.TOUCHED:
             world.touch_target()
         case Trouble.MORE_DATA:
-            world.change_sources(more_data)
+            world.nudge()
         case Trouble.MEDDLED:
             return world.meddle()
     return True

@@ -23,6 +23,10 @@ from engine.records import Column
 _SPELLINGS = {"bigint": "long", "int": "integer", "smallint": "short", "tinyint": "byte"}
 
 
+#: as Spark does it
+CHECKPOINT_INTERVAL = 10
+
+
 def create_table(path: Path, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
     """Version 0, as Spark writes it."""
     (path / "_delta_log").mkdir(parents=True)
@@ -124,6 +128,8 @@ class SourceTable:
     def _commit(self, operation: str, actions: Sequence[Mapping[str, Any]]) -> None:
         commit(self.path, self.version + 1, operation, actions)
         self.version += 1
+        if self.version % CHECKPOINT_INTERVAL == 0:
+            DeltaTable(self.path).create_checkpoint()
 
     def _change_file(self, changes: pa.Table) -> dict[str, Any]:
         folder = self.path / "_change_data"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import duckdb
@@ -19,7 +20,7 @@ from sqlglot import exp
 from engine.algebra.nodes import Leaf
 from engine.compile.places import view_name
 from engine.compile.render import render
-from engine.lake import apply, changes, queries, tables
+from engine.lake import apply, changes, log, queries, tables
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.changes import ChangeKind, ChangeSummary
 from engine.lake.compute import Query, Result, RowIds
@@ -54,7 +55,8 @@ class DuckCompute:
         return self._analyzer.same_semantics(one, other)
 
     def create_table(self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str) -> None:
-        delta_files.create_table(Path(path), columns, properties)
+        interval = {"delta.checkpointInterval": str(delta_files.CHECKPOINT_INTERVAL)}
+        delta_files.create_table(Path(path), columns, {**properties, **interval})
 
     def enable_cdf(self, path: str) -> int:
         raise AssertionError("sources of simulations record their changes")
@@ -64,14 +66,14 @@ class DuckCompute:
         self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {chosen or 1} WHERE false")
 
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None:
-        files = _files(tables.pin(path, version).handle)
+        files = _files_of(path, version)
         if not files:
             self.show_empty(view, columns)
             return
         self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {_cast(columns)} FROM {_read(files)}")
 
     def rows_of(self, path: str, version: int, columns: Sequence[Column]) -> list[tuple[object, ...]]:
-        files = _files(tables.pin(path, version).handle)
+        files = _files_of(path, version)
         return self.db.execute(f"SELECT {_cast(columns)} FROM {_read(files)}").fetchall() if files else []
 
     def files(self, handle: DeltaTable) -> duckdb.DuckDBPyRelation:
@@ -202,6 +204,17 @@ def _has_seen(newest: Pinned, stamp: Stamp) -> bool:
 
 def _made(ids: RowIds) -> dict[str, str]:
     return {ids.sequence_column: f"{ids.sequence}::BIGINT", ids.position_column: "row_number() OVER () - 1"}
+
+
+def _files_of(path: str, version: int) -> tuple[str, ...]:
+    found = log.commit_file(path, version).stat()
+    return _files_of_commit(path, version, found.st_ino, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=1000)
+def _files_of_commit(path: str, version: int, inode: int, written_ns: int) -> tuple[str, ...]:
+    """Opening a table is what a simulation spends its time with, and a version's files stay the same."""
+    return tuple(_files(tables.pin(path, version).handle))
 
 
 def _files(handle: DeltaTable) -> list[str]:

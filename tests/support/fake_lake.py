@@ -103,6 +103,17 @@ class FakeLake:
         if rows and self.kinds.get(name) is not Change.MIXED:
             self.kinds[name] = kind
 
+    def take_out(self, name: str) -> Row | None:
+        """One row less, whichever; None where there is none."""
+        first = f"SELECT min(rowid) FROM {quoted(name)}"
+        rows = self.rows(f"DELETE FROM {quoted(name)} WHERE rowid = ({first}) RETURNING *")
+        self._record(name, rows, -1, Change.MIXED)
+        return rows[0] if rows else None
+
+    def put_back(self, name: str, row: Row) -> None:
+        self._put(name, [row])
+        self._record(name, [row], 1, Change.APPEND)
+
     def _name(self, table: exp.Expr) -> str:
         return next(name for name in self.tables if name.casefold() == table.name.casefold())
 
