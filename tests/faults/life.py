@@ -109,20 +109,20 @@ def _lost_and_found(world: World, where: str, chance: random.Random) -> None:
         case 3:
             name = chance.choice(world.table().sources)
             world.replace_source(name)
-            _anew(world, f"{where}, {name} replaced")
+            refreshed_anew(world, f"{where}, {name} replaced")
         case 4:
             name = chance.choice(world.table().sources)
             world.sources[name].rewrite_newest()
-            _anew(world, f"{where}, {name} rewritten")
+            refreshed_anew(world, f"{where}, {name} rewritten")
         case 5:
             world.compact_sources()
             world.compact_sources()
             for source in world.sources.values():
                 source.forget_history()
-            _anew(world, f"{where}, history lost")
+            refreshed_anew(world, f"{where}, history lost")
 
 
-def _anew(world: World, where: str) -> None:
+def refreshed_anew(world: World, where: str) -> None:
     """What was read can no longer be trusted, or not be followed: all is read anew, and says so."""
     world.forget_frontiers()
     done = world.process.refresh(FIRST)

@@ -118,8 +118,8 @@ class World:
             self.process.sources.add(
                 name, str(self.sources[name].path), format="delta", cdc_mode="auto", key=(), enable_cdf=None
             )
-        #: the row that the last nudge took out, and of which source
-        self._taken: tuple[str, Row] | None = None
+        #: the rows that nudges took out, and of which source
+        self._taken: list[tuple[str, Row]] = []
         self._looked = {FIRST: _Looked(), SECOND: _Looked()}
 
     def _process(self, number: int) -> Process:
@@ -209,13 +209,18 @@ class World:
             self._commit_changes()
 
     def nudge(self) -> None:
-        """A small change that can be had any number of times: a row goes, and the next time it comes back."""
-        if self._taken is not None:
-            self.lake.put_back(*self._taken)
-            self._taken = None
-        else:
+        """A small change that can be had any number of times: rows go, and later come back.
+
+        Not at once: two changes that cancel each other are none.
+        """
+        came_out = None
+        if len(self._taken) < 2:
             found = ((name, self.lake.take_out(name)) for name in self.table().sources)
-            self._taken = next(((name, row) for name, row in found if row is not None), None)
+            came_out = next(((name, row) for name, row in found if row is not None), None)
+        if came_out is not None:
+            self._taken.append(came_out)
+        elif self._taken:
+            self.lake.put_back(*self._taken.pop(0))
         self._commit_changes()
 
     def _commit_changes(self) -> None:

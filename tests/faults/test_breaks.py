@@ -1,0 +1,190 @@
+"""The simulation notices a broken protocol: each lock is taken out on purpose, and something must give way.
+
+Where two locks guard one door, each alone holds, which is shown as well.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from engine.errors import CommitConflict, NegativeMultiplicity
+from engine.failpoints import Failpoint
+from engine.lake import apply, stamp, tables
+from engine.records import Column, Outcome
+from engine.refresh import observe
+from engine.refresh.strategies import append_from_driver, from_driver, merge_from_driver
+from tests.faults.life import live, refreshed_anew, world_of
+from tests.faults.simulation import FIRST, Broken, Setup
+from tests.faults.troubles import Fault, Tally, Trouble, all_faults, suffer
+from tests.support import duck_compute
+
+ORDERS = (Column("id", "int"), Column("region", "string"), Column("amount", "bigint"))
+ROWS = ((1, "north", 10), (2, "north", 20), (3, "south", 5), (4, None, 7))
+TOTALS = "SELECT region, SUM(amount) AS total, COUNT(*) AS orders FROM orders GROUP BY region"
+LARGE = "SELECT region, amount FROM orders WHERE amount > 6"
+STEPS = (
+    "INSERT INTO orders VALUES (5, 'south', 70), (6, 'east', 1)",
+    "UPDATE orders SET amount = amount + 1 WHERE region = 'north'",
+    "DELETE FROM orders WHERE id = 3; INSERT INTO orders VALUES (7, 'west', 9)",
+)
+
+
+def setup(query: str = TOTALS, *, by_spark: bool = False) -> Setup:
+    return Setup("shop", {"orders": ORDERS}, {"orders": ROWS}, query, STEPS, by_spark)
+
+
+def survives(case: Setup, *faults: Fault) -> Tally:
+    tally = Tally()
+    live(case, faults, tally)
+    return tally
+
+
+def every(trouble: Trouble) -> tuple[Fault, ...]:
+    return tuple(fault for fault in all_faults() if fault.trouble is trouble)
+
+
+@pytest.mark.parametrize(("query", "by_spark"), [(TOTALS, False), (LARGE, True)], ids=["from the driver", "by Spark"])
+def test_every_fault_happens_and_every_failpoint_is_passed(query: str, by_spark: bool) -> None:
+    tally = Tally()
+    for seed in range(8):
+        live(setup(query, by_spark=by_spark), all_faults(), tally, seed)
+        if set(tally.fired) == set(all_faults()) and set(tally.passed) == set(Failpoint):
+            break
+    assert set(tally.fired) == set(all_faults())
+    assert set(tally.passed) == set(Failpoint)
+
+
+def reopened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver commits through a handle of whatever is newest."""
+    anew = SimpleNamespace(pin=lambda path, version: tables.pin(path))
+    monkeypatch.setattr(merge_from_driver, "tables", anew)
+    monkeypatch.setattr(append_from_driver, "tables", anew)
+
+
+def without_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither writer looks whether its turn has passed."""
+    monkeypatch.setattr(apply, "_refuse_used_sequence", lambda pinned, written: None)
+    monkeypatch.setattr(duck_compute, "_has_seen", lambda newest, written: False)
+
+
+def trusting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is in the table is ours."""
+    monkeypatch.setattr(stamp, "foreign_change", lambda *_, **__: None)
+
+
+def looking_behind_the_stamp_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What slipped in before our commit is not looked for, only what came after it."""
+    real = stamp.foreign_change
+    monkeypatch.setattr(stamp, "foreign_change", lambda path, after, upto, ours=None: real(path, ours or after, upto))
+
+
+def trusting_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a commit the newest version is taken for our own."""
+
+    def committed(self: observe.Observer, table: object, version: int) -> None:
+        head = self._heads.head(table.path)
+        self._trusted[table.id] = observe._Trusted(head, head.at)
+
+    monkeypatch.setattr(observe.Observer, "committed", committed)
+
+
+def believing_version_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version number is taken for the commit that was read."""
+    monkeypatch.setattr(observe, "_same_history", lambda *_: None)
+
+
+def test_the_sequence_holds_where_the_handle_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    reopened(monkeypatch)
+    assert survives(setup(), *every(Trouble.OVERTAKEN)).fired
+
+
+def test_the_handle_holds_where_the_sequence_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_sequence(monkeypatch)
+    assert survives(setup(), *every(Trouble.OVERTAKEN)).fired
+
+
+def test_without_both_a_refresh_happens_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    reopened(monkeypatch)
+    without_sequence(monkeypatch)
+    with pytest.raises(Broken):
+        survives(setup(), *every(Trouble.OVERTAKEN))
+
+
+def test_spark_has_the_sequence_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_sequence(monkeypatch)
+    with pytest.raises(Broken):
+        survives(setup(by_spark=True), *every(Trouble.OVERTAKEN))
+
+
+@pytest.mark.parametrize("by_spark", [False, True])
+def test_trusting_a_foreign_commit_is_noticed(monkeypatch: pytest.MonkeyPatch, by_spark: bool) -> None:
+    trusting(monkeypatch)
+    with pytest.raises(Broken):
+        survives(setup(by_spark=by_spark), *every(Trouble.MEDDLED))
+
+
+def test_rows_that_slip_in_under_sparks_commit_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking_behind_the_stamp_only(monkeypatch)
+    with pytest.raises(Broken, match="meddled at commit"):
+        survives(setup(LARGE, by_spark=True), Fault(Trouble.MEDDLED, Failpoint.COMMIT))
+
+
+def test_rows_that_slip_in_right_behind_a_commit_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    trusting_the_newest(monkeypatch)
+    with pytest.raises(Broken, match="meddled at committed"):
+        survives(setup(), Fault(Trouble.MEDDLED, Failpoint.COMMITTED))
+
+
+def test_a_source_with_another_past_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    believing_version_numbers(monkeypatch)
+    with world_of(setup()) as world:
+        world.create()
+        world.sources["orders"].rewrite_newest()
+        with pytest.raises(Broken, match="rewritten: the outcome was"):
+            refreshed_anew(world, "rewritten")
+
+
+def lose_a_group(world, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stored row of a group is gone, and nobody saw how."""
+    trusting(monkeypatch)
+    tables.pin(world.path()).handle.delete("region = 'north'")
+    world.change_sources("DELETE FROM orders WHERE id = 1")
+
+
+def test_a_contradiction_commits_nothing_and_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
+    with world_of(setup()) as world:
+        world.create()
+        lose_a_group(world, monkeypatch)
+        version = tables.pin(world.path()).version
+        with pytest.raises(NegativeMultiplicity, match="rows that are not there") as caught:
+            world.process.refresh(FIRST)
+        assert "region='north'" in (caught.value.detail or "")
+        assert tables.pin(world.path()).version == version
+        world.caught_up("mended", Outcome.REINITIALIZE, Outcome.NO_DATA)
+
+
+def test_without_the_assertion_it_stays_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.compute as pc
+
+    real = from_driver._complete
+    monkeypatch.setattr(
+        from_driver, "_complete", lambda job, rows: real(job, rows.filter(pc.not_equal(rows[from_driver.OP], "X")))
+    )
+    with world_of(setup()) as world:
+        world.create()
+        lose_a_group(world, monkeypatch)
+        with pytest.raises(Broken, match="other rows"):
+            world.caught_up("swallowed")
+
+
+def test_a_lost_answer_is_no_second_commit() -> None:
+    with world_of(setup()) as world:
+        world.create()
+        world.nudge()
+        result = suffer(world, Fault(Trouble.LOST_ANSWER, Failpoint.COMMIT), Tally())
+        assert isinstance(result.error, CommitConflict)
+        version = tables.pin(world.path()).version
+        world.caught_up("after a lost answer", Outcome.NO_DATA)
+        assert tables.pin(world.path()).version == version
