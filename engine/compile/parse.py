@@ -33,9 +33,22 @@ class ParsedQuery:
     #: names of the relations it reads, as written first, in order of appearance
     sources: tuple[str, ...]
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Calls of what the parser does not know: somebody may have defined them."""
+        return tuple(sorted({_full_name(call) for call in self.tree.find_all(exp.Anonymous)}))
+
     def rendered(self, pretty: bool = False) -> str:
         """The query as sqlglot understood it; Spark must find that it means the same as `text`."""
         return self.tree.sql(dialect=Spark4, pretty=pretty)
+
+
+def _full_name(call: exp.Anonymous) -> str:
+    name: str = call.name
+    inner: exp.Expr = call
+    while isinstance(inner.parent, exp.Dot) and inner.parent.expression is inner:
+        name, inner = f"{inner.parent.this.sql(dialect=Spark4)}.{name}", inner.parent
+    return name.lower()
 
 
 def parse(text: str, limits: Limits | None = None) -> ParsedQuery:

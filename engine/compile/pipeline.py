@@ -39,6 +39,9 @@ class Analyzer(Protocol):
 
     def same_semantics(self, one: str, other: str) -> bool: ...
 
+    def meaning(self, functions: tuple[str, ...]) -> str:
+        """What outside of its text decides what a query means: settings, and the bodies of these functions."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -94,6 +97,8 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
         notices=notices,
         tree=plan_tree(root, kept) if kept and root else _opaque_tree(sources, reason),
         volatile=volatile,
+        functions=parsed.functions,
+        meaning=asked.meaning(parsed.functions),
         planning_ms=_ms_since(began) - asked.spent_ms,
         analysis_ms=asked.spent_ms,
     )
@@ -245,6 +250,13 @@ class _Timed:
         began = time.perf_counter()
         try:
             return self._analyzer.same_semantics(one, other)
+        finally:
+            self.spent_ms += _ms_since(began)
+
+    def meaning(self, functions: tuple[str, ...]) -> str:
+        began = time.perf_counter()
+        try:
+            return self._analyzer.meaning(functions)
         finally:
             self.spent_ms += _ms_since(began)
 

@@ -34,6 +34,10 @@ class MaintenancePlan:
     tree: PlanNode
     #: an answer that changes by itself: there is no NO_DATA, and verify has nothing to compare with
     volatile: bool
+    #: those that are perhaps not Spark's own
+    functions: tuple[str, ...]
+    #: what else than its text decided what the query means, when the plan was made
+    meaning: str
     planning_ms: float
     analysis_ms: float
 
@@ -56,7 +60,7 @@ class MaintenancePlan:
         parts = [
             f"layout {LAYOUT}",
             self.query,
-            "ansi utc",
+            self.meaning,
             repr([(c.name, c.type) for c in self.columns]),
             repr([(name, [(c.name, c.type) for c in used]) for name, used in sorted(self.used_columns.items())]),
         ]

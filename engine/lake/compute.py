@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from engine.algebra.nodes import Node
-from engine.lake import apply, changes, queries, quoting, tables, views
+from engine.lake import apply, changes, meaning, queries, quoting, tables, views
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.changes import ChangeSummary
 from engine.lake.stamp import Stamp
@@ -83,6 +83,8 @@ class Compute(Protocol):
 
     def same_semantics(self, one: str, other: str) -> bool: ...
 
+    def meaning(self, functions: tuple[str, ...]) -> str: ...
+
     def create_table(
         self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str
     ) -> None: ...
@@ -131,6 +133,9 @@ class SparkCompute:
 
     def same_semantics(self, one: str, other: str) -> bool:
         return self._host.same_semantics(one, other)
+
+    def meaning(self, functions: tuple[str, ...]) -> str:
+        return meaning.of(self._session, functions)
 
     def create_table(self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str) -> None:
         tables.create(self._session, path, columns, properties, comment)

@@ -100,6 +100,9 @@ class Analyzer:
     def same_semantics(self, one: str, other: str) -> bool:
         return self._compute.same_semantics(one, other)
 
+    def meaning(self, functions: tuple[str, ...]) -> str:
+        return self._compute.meaning(functions)
+
 
 def rendered(tree: Node) -> Query:
     return Query(render(tree, in_views, pretty=True), tree)
@@ -145,7 +148,7 @@ class Plans:
         """The plan of a stream table, from its text."""
         with self._lock:
             known = self._known.get(table.id)
-        if known is not None and (known.query, known.mode) == (table.query, table.refresh_mode):
+        if known is not None and self._holds(known, table):
             return known.plan
         try:
             plan = self.compile(table.query, full=table.refresh_mode is RefreshMode.FULL)
@@ -160,6 +163,13 @@ class Plans:
         with self._lock:
             self._known[table.id] = _Known(table.query, table.refresh_mode, plan)
         return plan
+
+    def _holds(self, known: _Known, table: StreamTable) -> bool:
+        """Functions that somebody made may be made anew at any time."""
+        if (known.query, known.mode) != (table.query, table.refresh_mode):
+            return False
+        functions = known.plan.functions
+        return not functions or self._compute.meaning(functions) == known.plan.meaning
 
     def prepared(self, table: StreamTable, changes: Mapping[str, Change]) -> Prepared:
         """The statements for these changes; made once, because making them costs more than sending them."""

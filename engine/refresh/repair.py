@@ -87,13 +87,8 @@ class Repairs:
                     text = f"{name} reads {source.path} under this name, which means something else by now"
                     yield Repair(source.name, text, False)
                     return
-        # What was stored last counts: an alteration of the sources may have changed it since the creation.
-        pinned = tables.pin(found.table.path)
-        last = stamp.last_stamp(pinned)
-        fingerprint = last.stamp.fingerprint if last is not None else found.table.fingerprint
-        visible = tuple(column for column in pinned.columns if not column.name.startswith(RESERVED_PREFIX))
         try:
-            self.catalog.add_stream_table(replace(found.table, fingerprint=fingerprint, columns=visible))
+            self.catalog.add_stream_table(_as_last_stored(found.table))
         except AlreadyExists as error:
             yield Repair(name, f"its folder is there, but {error.message}", False)
             return
@@ -131,6 +126,16 @@ class Repairs:
         if after.sequence != before.sequence or after.populated != before.populated:
             text = f"the catalog knew of {before.sequence} refreshes that wrote; by its log there were {after.sequence}"
             yield Repair(table.name, text)
+
+
+def _as_last_stored(table: StreamTable) -> StreamTable:
+    """Its sources may have changed since it was created, and what it holds with them."""
+    pinned = tables.pin(table.path)
+    last = stamp.last_stamp(pinned)
+    fingerprint = last.stamp.fingerprint if last is not None else table.fingerprint
+    stored = tuple(column for column in pinned.columns if not column.name.startswith(RESERVED_PREFIX))
+    same = [(c.name, c.type) for c in stored] == [(c.name, c.type) for c in table.columns]
+    return replace(table, fingerprint=fingerprint, columns=table.columns if same else stored)
 
 
 def _folders(warehouse: Path) -> list[Path]:

@@ -190,7 +190,7 @@ class Refresher:
         with phases.phase("plan"):
             plan = self._plans.plan_of(table)
             if choice is None and plan.fingerprint != table.fingerprint:
-                text = "the schema of its sources changed"
+                text = "its query means something else by now: a source has another schema, or a function another body"
                 choice = Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
             if choice is None and _without_change(moves):
                 return self._no_data(attempt, target, chosen)

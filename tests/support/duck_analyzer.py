@@ -36,6 +36,10 @@ class DuckAnalyzer:
         # DATE '…' and a cast of the string are the same.
         return one_sql.replace("TRY_CAST", "CAST") == other_sql.replace("TRY_CAST", "CAST")
 
+    def meaning(self, functions: tuple[str, ...]) -> str:
+        """DuckDB has one way to understand a query."""
+        return "duckdb"
+
 
 def _query(tree: exp.Expr, known: Relations) -> tuple[Column, ...]:
     with_ = tree.args.get("with_")

@@ -54,6 +54,9 @@ class DuckCompute:
     def same_semantics(self, one: str, other: str) -> bool:
         return self._analyzer.same_semantics(one, other)
 
+    def meaning(self, functions: tuple[str, ...]) -> str:
+        return self._analyzer.meaning(functions)
+
     def create_table(self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str) -> None:
         interval = {"delta.checkpointInterval": str(delta_files.CHECKPOINT_INTERVAL)}
         delta_files.create_table(Path(path), columns, {**properties, **interval})

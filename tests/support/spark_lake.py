@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.algebra.nodes import Node, leaves
 from engine.compile.render import render
+from engine.lake import meaning
 from engine.lake.session import SparkHost
 from engine.records import Column
 from tests.support.duck_analyzer import Relations
@@ -55,6 +56,9 @@ class SparkAnalyzer:
 
     def same_semantics(self, one: str, other: str) -> bool:
         return self._host.same_semantics(one, other)
+
+    def meaning(self, functions: tuple[str, ...]) -> str:
+        return meaning.of(self._host.session(), functions)
 
 
 class SparkLake(FakeLake):
