@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench import first_paint, machine, no_data, small_change
+from bench import first_paint, full, machine, no_data, small_change
 from bench.stage import FLOOR_ROUNDS, open_stage
 
 RESULTS = Path(__file__).resolve().parent / "results" / "latest.json"
@@ -20,6 +20,7 @@ BOUNDS: dict[str, tuple[float | None, str]] = {
     "floor_ms": (None, "ms"),
     "small_change_aggregate_ratio": (1.3, "× floor"),
     "no_data_ms": (10.0, "ms"),
+    "full_over_ctas_ratio": (1.1, "× CTAS"),
     "first_paint_ms": (500.0, "ms"),
 }
 
@@ -36,6 +37,8 @@ def main() -> int:
         numbers |= no_data.measure(stage)
         say("a small change of a large source, beside the floor")
         numbers |= small_change.measure(stage, FLOOR_ROUNDS * (3 if given.full else 1))
+        say("a full refresh, beside the plain CTAS")
+        numbers |= full.measure(stage, full.ROUNDS * (3 if given.full else 1))
         say("the first paint")
         numbers |= first_paint.measure(stage.engine.workspace.root, "sales_by_customer")
     RESULTS.parent.mkdir(parents=True, exist_ok=True)

@@ -31,8 +31,6 @@ DEFAULTS = {
     "spark.sql.adaptive.enabled": "true",
     # one partition reads a small table's log faster than many
     "spark.databricks.delta.snapshotPartitions": "1",
-    # local relations are small changes by construction
-    "spark.sql.leafNodeDefaultParallelism": "1",
     # a version's files are listed by name, which needs no job to look for them
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -16,6 +16,8 @@ SMALL_ROWS = 50_000
 _SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    # only here: it also says into how many parts files are cut that are read
+    "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.autoBroadcastJoinThreshold": "10485760",
 }
 

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +15,9 @@ import pytest
 from pyspark.sql.types import StructType
 
 from engine.errors import CommitConflict, NegativeMultiplicity, Tampered
-from engine.lake import apply, log, quoting, tables
+from engine.lake import apply, data_files, log, quoting, tables
 from engine.lake.apply import OPERATION, Counts
+from engine.lake.changes import ChangeKind, summarise
 from engine.lake.session import SparkHost
 from engine.lake.stamp import Stamp, find_refresh, foreign_change, last_stamp
 from engine.records import Column, Outcome, SourceVersion
@@ -102,7 +104,10 @@ def stored(session: Any, path: str, version: int | None = None) -> Counter[str]:
 
 
 def frame(session: Any, rows: pa.Table) -> Any:
-    types = ", ".join(f"{quoting.name(column.name)} {column.type}" for column in COLUMNS)
+    """As a query gives it: what is never NULL is known not to be."""
+    types = ", ".join(
+        f"{quoting.name(column.name)} {column.type}{'' if column.nullable else ' NOT NULL'}" for column in COLUMNS
+    )
     operation = f", {OPERATION} string" if OPERATION in rows.column_names else ""
     return session.createDataFrame(rows, schema=StructType.fromDDL(types + operation))
 
@@ -155,6 +160,41 @@ def test_a_full_refresh_keeps_table_and_stamp(spark: Any, st: str) -> None:
     assert stored(spark, st) == shown(AFTER)
     assert tables.cdf_enabled(st)
     assert tables.columns(st) == COLUMNS
+
+
+def test_a_full_refresh_shows_the_next_stream_table_what_it_changed(spark: Any, st: str) -> None:
+    apply.overwrite_frame(spark, st, 2, frame(spark, pa.Table.from_pylist(AFTER, SCHEMA)), stamp(3))
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 3).load(st)
+    changes = feed.toArrow().to_pylist()
+    assert shown([row for row in changes if row["_change_type"] == "delete"]) == shown(FIRST)
+    assert shown([row for row in changes if row["_change_type"] == "insert"]) == shown(AFTER)
+    assert summarise(st, 2, 3).kind is ChangeKind.OVERWRITE
+    assert [path.parent for path in Path(st).rglob("_delta_log")] == [Path(st)], "a table within the table was left"
+    spark.sql(f"VACUUM {quoting.table(st)}")
+    assert stored(spark, st) == shown(AFTER)
+
+
+def test_a_full_refresh_can_leave_no_rows(spark: Any, st: str) -> None:
+    for version in (2, 3):
+        commit = apply.overwrite_frame(spark, st, version, frame(spark, SCHEMA.empty_table()), stamp(version + 1))
+        assert commit.version == version + 1
+        assert stored(spark, st) == shown([])
+
+
+def test_a_full_refresh_is_refused_when_somebody_commits_meanwhile(
+    spark: Any, st: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = data_files.write
+
+    def overtaken(*given: Any) -> data_files.Written:
+        written = write(*given)
+        spark.sql(f"DELETE FROM {quoting.table(st)} WHERE true")
+        return written
+
+    monkeypatch.setattr(data_files, "write", overtaken)
+    with pytest.raises(CommitConflict):
+        apply.overwrite_frame(spark, st, 2, frame(spark, pa.Table.from_pylist(AFTER, SCHEMA)), stamp(3))
+    assert stored(spark, st) == shown([])
 
 
 @pytest.mark.parametrize("writer", ["delta-rs", "spark"])
