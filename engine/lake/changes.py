@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from engine.errors import SourceHistoryLost
 from engine.lake import capabilities, failures, log, quoting, tables, views
 from engine.lake.tables import CDF_PROPERTY, is_on
+from engine.lake.views import WEIGHT
 from engine.records import Column
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-WEIGHT = "__w"
 _CHANGE_TYPE = "_change_type"
 
 #: so many files of changes are opened to count their rows where the commit does not say
@@ -169,6 +169,14 @@ def read(
     except Exception as error:
         raise failures.typed(error, f"Reading the changes of {path}") from error
     return SourceChange(as_view, rows, reader, (time.perf_counter() - started) * 1000)
+
+
+def is_gone(path: str, summary: ChangeSummary) -> bool:
+    """Was a file removed that the changes have to be read from? Remote folders are not asked."""
+    folder = log.local_path(path)
+    if folder is None:
+        return False
+    return any(not (folder / unquote(file)).exists() for commit in summary.commits for file in commit.files)
 
 
 def local_relation(session: SparkSession, rows: pa.Table, schema: StructType) -> Any:

@@ -100,6 +100,9 @@ class Compute(Protocol):
     ) -> int | None:
         """The weighted rows of a change; how many, where somebody counted."""
 
+    def show_before(self, view: str, now: str, change: str, columns: Sequence[Column]) -> None:
+        """A relation as it was before a change, from two views: as it is, and what changed."""
+
     def show_rows(self, view: str, rows: pa.Table) -> None: ...
 
     def collect(self, query: Query, doing: str, *, small: bool) -> pa.Table: ...
@@ -154,6 +157,9 @@ class SparkCompute:
     ) -> int | None:
         after, upto = summary.after_version, summary.upto_version
         return changes.read(self._session, path, columns, after, upto, summary, view, max_driver_rows).rows
+
+    def show_before(self, view: str, now: str, change: str, columns: Sequence[Column]) -> None:
+        views.of_before(self._session, view, now, change, columns)
 
     def show_rows(self, view: str, rows: pa.Table) -> None:
         views.of_rows(self._session, view, rows)

@@ -34,12 +34,13 @@ class Written:
     rows: int
 
 
-def write(frame: DataFrame, path: str, folder: str, properties: Mapping[str, str]) -> Written:
+def write(frame: DataFrame, path: str, name: str, properties: Mapping[str, str]) -> Written:
     """Into a new folder inside the table's own. Nobody reads what no commit names, and VACUUM removes it some day.
 
     They are written as a Delta table, because then Spark notes the bounds of each file. It is none any more when this
     returns: its log is removed once it was read.
     """
+    folder = f"{PREFIX}{name}"
     inside = f"{path}/{folder}"
     # whatever the session makes of new tables, the columns have their own names in these files
     writer = frame.write.format("delta").option("delta.columnMapping.mode", "none")

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from engine.algebra.types import is_float
+from engine.errors import TrickleError
 from engine.lake import failures, log, quoting, tables
 from engine.records import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+#: the column of a change that says whether a row came (1) or went (-1)
+WEIGHT = "__w"
 
 #: table features that leave Parquet files as they are
 _PLAIN_FEATURES = frozenset(
@@ -70,6 +75,33 @@ def of_past(session: SparkSession, name: str, path: str, version: int, columns: 
     """The columns of a table as Delta's own time travel shows them: for proofs, which must not share our short cuts."""
     past = f"{quoting.table(path)} VERSION AS OF {version}"
     _define(session, name, f"SELECT {_listed(columns)} FROM {past}")  # noqa: S608  quoted
+
+
+def of_before(session: SparkSession, name: str, now: str, change: str, columns: Iterable[Column]) -> None:
+    """A table as it was before a change, for when nobody can read that any more: the rows of now without those that
+    came, and with those that went. `now` and `change` are views.
+    """
+    columns = tuple(columns)
+    names = ", ".join(quoting.name(column.name) for column in columns)
+    weighted = (
+        f"SELECT {names}, 1 AS weight FROM {quoting.name(now)} "  # noqa: S608  quoted
+        f"UNION ALL SELECT {names}, -{WEIGHT} FROM {quoting.name(change)}"
+    )
+    summed = f"SELECT {names}, sum(weight) AS copies FROM ({weighted}) GROUP BY {names}"  # noqa: S608  quoted
+    copies = "LATERAL VIEW explode(sequence(1, CAST(copies AS INT))) numbers AS number"
+    _define(session, name, f"SELECT {names} FROM ({summed}) {copies} WHERE copies > 0")  # noqa: S608  quoted
+
+
+def is_readable(path: str, version: int) -> bool:
+    """Are the log and the files of that version still there? Remote folders are not asked."""
+    folder = log.local_path(path)
+    if folder is None:
+        return True
+    try:
+        names = _file_names(tables.pin(path, version).handle)
+    except TrickleError:
+        return False
+    return all((folder / unquote(name)).exists() for name in names)
 
 
 def of_rows(session: SparkSession, name: str, rows: pa.Table) -> None:

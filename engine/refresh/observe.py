@@ -22,7 +22,7 @@ from engine.errors import (
     SourceWithoutChanges,
     Tampered,
 )
-from engine.lake import heads, retention, stamp, tables
+from engine.lake import changes, heads, retention, stamp, tables, views
 from engine.lake.changes import ChangeKind, ChangeSummary, summarise
 from engine.lake.heads import Head, HeadReader
 from engine.records import Frontier, SourceVersion, StreamTable
@@ -213,6 +213,14 @@ def records_its_changes(move: SourceMove) -> bool:
     return not move.schema_changed or tables.is_on(
         tables.pin(move.path, move.was.version).properties, tables.CDF_PROPERTY
     )
+
+
+def changes_are_gone(move: SourceMove) -> bool:
+    return move.summary is not None and changes.is_gone(move.path, move.summary)
+
+
+def past_is_readable(move: SourceMove) -> bool:
+    return move.was is None or views.is_readable(move.path, move.was.version)
 
 
 def without_changes(name: str) -> SourceWithoutChanges:

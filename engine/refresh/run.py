@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -24,7 +24,9 @@ from engine.compile.plan import MaintenancePlan
 from engine.errors import (
     InternalError,
     NegativeMultiplicity,
+    NotFound,
     RefreshCancelled,
+    RefreshFailed,
     RefreshSkipped,
     SourceHistoryLost,
     SourceReplaced,
@@ -38,6 +40,7 @@ from engine.lake.compute import Compute
 from engine.lake.heads import HeadReader
 from engine.lake.stamp import Stamp
 from engine.records import (
+    Column,
     EventKind,
     Frontier,
     Initiator,
@@ -58,6 +61,8 @@ from engine.refresh.observe import (
     Observer,
     SourceMove,
     Target,
+    changes_are_gone,
+    past_is_readable,
     records_its_changes,
     refuse_tampered,
     without_changes,
@@ -206,7 +211,27 @@ class Refresher:
         self._refuse_cancelled(attempt.refresh_id)
         if choice.full:
             return self._full(job, choice, moves)
-        return self._differential(job, choice, moves)
+        try:
+            return self._differential(job, choice, moves)
+        except (RefreshFailed, NotFound) as error:
+            return self._with_less_history(job, choice, moves, error)
+
+    def _with_less_history(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...], error: TrickleError) -> Done:
+        """Files of the past may be cleaned away. Nobody looks for that before something failed."""
+        reads = self._plans.prepared(job.table, {move.name: move.change for move in moves}).reads
+        past = {leaf.name for leaf in reads if leaf.role is Role.OLD}
+        lost = next((move.name for move in moves if changes_are_gone(move)), None)
+        rebuilt = frozenset(move.name for move in moves if move.name in past and not past_is_readable(move))
+        if lost is None and not rebuilt:
+            raise error
+        if lost is None:
+            try:
+                return self._differential(job, choice, moves, rebuilt)
+            except (RefreshFailed, NotFound):
+                lost = min(rebuilt)
+        reason = Reason(ReasonCode.HISTORY_LOST, f"files of the past of {lost}, which it had to read, are cleaned away")
+        self._needs_rebuild(job.table, SourceHistoryLost(reason.text))
+        return self._full(job, Choice(Outcome.REINITIALIZE, reason), moves)
 
     def _read_log(
         self, table: StreamTable, target: Target, paths: dict[str, str], chosen: Frontier
@@ -266,8 +291,11 @@ class Refresher:
         rows = operators(job.plan.tree, moves, {}, applied, full=True)
         return Done(choice, applied, job.chosen, job.sequence, rows_in=0, operators=rows)
 
-    def _differential(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...]) -> Done:
-        work, rows_read = self._prepare(job, moves)
+    def _differential(
+        self, job: Job, choice: Choice, moves: tuple[SourceMove, ...], rebuilt: frozenset[str] = frozenset()
+    ) -> Done:
+        """`rebuilt` are sources whose past is not read, but made from the present and the change."""
+        work, rows_read = self._prepare(job, moves, rebuilt)
         applied = None
         for strategy in STRATEGIES:
             if strategy.fits(work):
@@ -282,17 +310,24 @@ class Refresher:
         sequence = job.sequence if applied.version is not None else job.target.sequence
         return Done(choice, applied, job.chosen, sequence, work.rows_in, rows)
 
-    def _prepare(self, job: Job, moves: tuple[SourceMove, ...]) -> tuple[Differential, dict[str, int | None]]:
+    def _prepare(
+        self, job: Job, moves: tuple[SourceMove, ...], rebuilt: frozenset[str]
+    ) -> tuple[Differential, dict[str, int | None]]:
         """Binds the plan to what changed, and makes the changes readable in the session."""
         with job.phases.phase("plan"):
             prepared = self._plans.prepared(job.table, {move.name: move.change for move in moves})
         by_name = {move.name: move for move in moves}
         rows_read: dict[str, int | None] = {}
         with job.phases.phase("read change"):
-            for leaf, columns in prepared.reads.items():
+            for leaf, columns in _changes_first(prepared.reads):
                 match leaf.role:
                     case Role.DELTA:
                         rows_read[leaf.name] = self._read_change(job, by_name[leaf.name])
+                    case Role.OLD if leaf.name in rebuilt:
+                        move, now = by_name[leaf.name], f"{view_name(leaf)}_now"
+                        job.compute.show_version(now, move.path, move.chosen.version, columns)
+                        change = view_name(Leaf(Role.DELTA, leaf.name))
+                        job.compute.show_before(view_name(leaf), now, change, columns)
                     case Role.NEW | Role.OLD:
                         move = by_name[leaf.name]
                         at = move.chosen if leaf.role is Role.NEW or move.was is None else move.was
@@ -413,6 +448,10 @@ def _nothing_changed(table: StreamTable, target: Target, chosen: Frontier) -> bo
 
 def _without_change(moves: tuple[SourceMove, ...]) -> bool:
     return all(move.change is Change.NONE for move in moves)
+
+
+def _changes_first(reads: Mapping[Leaf, tuple[Column, ...]]) -> list[tuple[Leaf, tuple[Column, ...]]]:
+    return sorted(reads.items(), key=lambda item: item[0].role is not Role.DELTA)
 
 
 def _rows_of(path: str) -> int | None:

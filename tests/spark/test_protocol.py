@@ -101,8 +101,8 @@ def age(path: str, days: int) -> None:
         os.utime(file, (at, at))
 
 
-def commit_by_spark(spark: Any, path: str, id: int) -> None:
-    spark.sql(f"INSERT INTO delta.`{path}` VALUES ({id}, 1, 10.00, 'paid')")
+def insert_by_spark(spark: Any, path: str, row: str) -> None:
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES ({row})")
 
 
 @pytest.mark.parametrize("commits_before", [3, 9], ids=["without a checkpoint", "whose commit makes a checkpoint"])
@@ -114,14 +114,16 @@ def test_a_source_that_was_quiet_for_a_month_is_differential(
     spark = spark_host.session()
     with opened(tmp_path / "ws", shop) as engine:
         for number in range(commits_before - log.newest_version(shop.path("orders"))):
-            commit_by_spark(spark, shop.path("orders"), 1_000 + number)
+            insert_by_spark(spark, shop.path("orders"), f"{1_000 + number}, 1, 10.00, 'paid'")
+            insert_by_spark(spark, shop.path("customers"), f"{1_000 + number}, 'far'")
         engine.create_stream_table("st", query)
         for name in ("orders", "customers"):
             age(shop.path(name), 40)
-        commit_by_spark(spark, shop.path("orders"), 2_000)
-        if commits_before == 9:
-            assert log.oldest_version(shop.path("orders")) == 10, "Delta kept what this test wants to be gone"
-        shop.table("customers").update({"region": "'r9'"}, predicate="id = 1")
+        insert_by_spark(spark, shop.path("orders"), "2000, 1, 10.00, 'paid'")
+        spark.sql(f"UPDATE delta.`{shop.path('customers')}` SET region = 'r9' WHERE id = 1")
+        for name in ("orders", "customers"):
+            gone = log.oldest_version(shop.path(name)) == 10
+            assert gone is (commits_before == 9), "Delta kept what this test wants to be gone, or the other way round"
         done = engine.refresh_stream_table("st")
         assert done.outcome is Outcome.DIFFERENTIAL, done.reason
         holds(engine, "st")

@@ -97,6 +97,12 @@ class DuckCompute:
         self.show_rows(view, rows)
         return rows.num_rows
 
+    def show_before(self, view: str, now: str, change: str, columns: Sequence[Column]) -> None:
+        names = ", ".join(quoted(column.name) for column in columns)
+        weighted = f"SELECT {names}, 1 AS w FROM {quoted(now)} UNION ALL SELECT {names}, -__w FROM {quoted(change)}"
+        summed = f"SELECT {names}, sum(w)::BIGINT AS copies FROM ({weighted}) GROUP BY ALL HAVING sum(w) > 0"
+        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {names} FROM ({summed}), range(copies)")
+
     def show_rows(self, view: str, rows: pa.Table) -> None:
         self.db.register("arrow_rows", rows)
         # a table in its place: what stands behind a registered name may go
