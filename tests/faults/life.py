@@ -18,6 +18,7 @@ from tests.faults.troubles import (
     BEFORE_COMMIT,
     CREATE_POINTS,
     DROP_POINTS,
+    MORE_DATA,
     Fault,
     Tally,
     Trouble,
@@ -67,7 +68,7 @@ def live(setup: Setup, faults: tuple[Fault, ...], tally: Tally, seed: int = 0) -
             pending = True
             # those first that leave the change pending: they have it in common
             for fault in sorted(suffered, key=leaves_change_pending, reverse=True):
-                if fault.trouble is Trouble.MORE_DATA and setup.at_the_edge:
+                if fault.trouble in MORE_DATA and setup.at_the_edge:
                     continue
                 if not pending and not setup.at_the_edge:
                     world.nudge()

@@ -22,6 +22,7 @@ from engine.clock import SystemClock
 from engine.compile.bind import Change
 from engine.compile.dialect import Spark4
 from engine.compile.parse import Limits
+from engine.errors import TrickleError
 from engine.events import EventBus
 from engine.lake import log, stamp, tables
 from engine.observe.history import History
@@ -75,6 +76,7 @@ class Process:
     """What one engine process has in its memory; all else is in the folder."""
 
     def __init__(self, folder: Path, compute: DuckCompute, settings: config.Settings, clock: MovedClock) -> None:
+        self.compute = compute
         self.catalog = Catalog.open(folder / "catalog.db")
         history = History(folder / "history")
         events = EventBus(self.catalog.append_event, clock)
@@ -112,7 +114,7 @@ class World:
             if rows_there:
                 self.sources[name].append(self._arrow(name))
         self.lake.settle()
-        self.process = self._process(0)
+        self.process = self._process(self._computes[0])
         self._rival: Process | None = None
         for name in setup.relations:
             self.process.sources.add(
@@ -122,8 +124,8 @@ class World:
         self._taken: list[tuple[str, Row]] = []
         self._looked = {FIRST: _Looked(), SECOND: _Looked()}
 
-    def _process(self, number: int) -> Process:
-        return Process(self.folder, self._computes[number], self.settings, self.clock)
+    def _process(self, compute: DuckCompute) -> Process:
+        return Process(self.folder, compute, self.settings, self.clock)
 
     # ---------------------------------------------------------------- what processes do
 
@@ -164,19 +166,23 @@ class World:
     def rival(self) -> Process:
         """Another process on the same folder, which lives on when the first one dies."""
         if self._rival is None:
-            self._rival = self._process(1)
+            self._rival = self._process(next(each for each in self._computes if each is not self.process.compute))
         return self._rival
+
+    def change_roles(self) -> None:
+        """The one that looked on goes on from here."""
+        self.process, self._rival = self.rival, self.process
 
     def restart(self) -> None:
         """Another process, which knows what is in the folder."""
         self.process.catalog.close()
-        self.process = self._process(0)
+        self.process = self._process(self.process.compute)
 
     def lose_catalog(self) -> None:
         self.close()
         for file in self.folder.glob("catalog.db*"):
             file.unlink()
-        self.process = self._process(0)
+        self.process = self._process(self.process.compute)
 
     def close(self) -> None:
         self.process.catalog.close()
@@ -316,7 +322,7 @@ class World:
 
     def caught_up(self, where: str, *outcomes: Outcome) -> None:
         """What the next refreshes must make of it: everything caught up, and then nothing to do."""
-        for done in self.refresh():
+        for done in self._recovered(where):
             if done.outcome not in (outcomes or (Outcome.DIFFERENTIAL, Outcome.NO_DATA)):
                 raise Broken(f"{where}: recovery of {done.st} was {done.outcome}, {done.reason.text}")
         self.check(f"{where}, recovered")
@@ -325,11 +331,17 @@ class World:
         for name in self.names:
             self._same(self.stored(name, self._looked[name].version), present, f"{where}, {name} caught up")
         versions = [log.newest_version(self.path(name)) for name in self.names]
-        for again in self.refresh():
+        for again in self._recovered(where):
             if again.outcome is not Outcome.NO_DATA:
                 raise Broken(f"{where}: a second recovery was {again.outcome}, {again.reason.text}")
         if versions != [log.newest_version(self.path(name)) for name in self.names]:
             raise Broken(f"{where}: a second recovery committed something")
+
+    def _recovered(self, where: str) -> tuple[RefreshRecord, ...]:
+        try:
+            return self.refresh()
+        except TrickleError as error:
+            raise Broken(f"{where}: recovery failed with {error!r}") from error
 
     def stored(self, name: str, version: int) -> list[Row]:
         return self._looking.rows_of(self.path(name), version, self.table(name).columns)

@@ -5,6 +5,7 @@ Where two locks guard one door, each alone holds, which is shown as well.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -84,11 +85,24 @@ def looking_behind_the_stamp_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def trusting_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a commit the newest version is taken for our own."""
 
-    def committed(self: observe.Observer, table: object, version: int) -> None:
+    def committed(self: observe.Observer, table: object, version: int, sequence: int) -> None:
         head = self._heads.head(table.path)
-        self._trusted[table.id] = observe._Trusted(head, head.at)
+        self._trusted[table.id] = observe._Trusted(head, sequence, head.at)
 
     monkeypatch.setattr(observe.Observer, "committed", committed)
+
+
+def believing_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the head is known, what the catalog remembers is taken for the truth about it."""
+    real = observe.Observer.target
+
+    def target(self: observe.Observer, table: object, progress: object) -> observe.Target:
+        trusted = self._trusted.get(table.id)
+        if trusted is not None:
+            self._trusted[table.id] = replace(trusted, sequence=progress.sequence)
+        return real(self, table, progress)
+
+    monkeypatch.setattr(observe.Observer, "target", target)
 
 
 def believing_version_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,6 +150,12 @@ def test_rows_that_slip_in_right_behind_a_commit_are_noticed(monkeypatch: pytest
     trusting_the_newest(monkeypatch)
     with pytest.raises(Broken, match="meddled at committed"):
         survives(setup(), Fault(Trouble.MEDDLED, Failpoint.COMMITTED))
+
+
+def test_who_writes_down_an_older_refresh_late_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    believing_the_catalog(monkeypatch)
+    with pytest.raises(Broken):
+        survives(setup(), *every(Trouble.LEFT_BEHIND))
 
 
 def test_a_source_with_another_past_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

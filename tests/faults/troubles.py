@@ -24,6 +24,8 @@ class Trouble(StrEnum):
     OVERTAKEN = "overtaken"
     #: the same, and then it dies
     OVERTAKEN_AND_DIES = "overtaken and dies"
+    #: it is overtaken by a process that has more to do, and goes on working when this one is done
+    LEFT_BEHIND = "left behind"
     #: another process recomputes the stream table meanwhile
     RECOMPUTED = "recomputed meanwhile"
     #: somebody maintains the stream table without changing a row
@@ -32,6 +34,10 @@ class Trouble(StrEnum):
     MEDDLED = "meddled"
     #: the sources move on
     MORE_DATA = "more data"
+
+
+#: those with which the sources move on
+MORE_DATA = (Trouble.MORE_DATA, Trouble.LEFT_BEHIND)
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,8 @@ def suffer(world: World, fault: Fault, tally: Tally) -> Suffered:
             world.restart()
         except TrickleError as raised:
             error = raised
+        if fault.trouble is Trouble.LEFT_BEHIND and happened:
+            world.change_roles()
         if points.fired or any(happened):
             tally.steps += 1
             tally.fired[fault] += 1
@@ -124,6 +132,10 @@ def suffer(world: World, fault: Fault, tally: Tally) -> Suffered:
 def _interfere(world: World, trouble: Trouble) -> bool:
     match trouble:
         case Trouble.OVERTAKEN | Trouble.OVERTAKEN_AND_DIES:
+            for name in world.names:
+                world.rival.refresh(name)
+        case Trouble.LEFT_BEHIND:
+            world.nudge()
             for name in world.names:
                 world.rival.refresh(name)
         case Trouble.RECOMPUTED:
