@@ -120,6 +120,8 @@ class Definitions:
             self._analyse(plan)
             self._catalog.add_stream_table(table)
             undo.insert(0, lambda: self._catalog.drop_stream_table(table.name))
+            # what is there is of one that was dropped, by a process that died before it could forget that too
+            self._history.forget(name)
             self._events.publish(EventKind.STREAM_TABLE_CREATED, name, f"created, reads {', '.join(plan.sources)}")
             FAILPOINTS.reach(Failpoint.CATALOGUED)
             record = None
