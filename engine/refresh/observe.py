@@ -70,8 +70,9 @@ class SourceMove:
 
 @dataclass(frozen=True)
 class _Trusted:
-    #: the head of the stream table for which the remembered progress is the truth
+    #: the head of the stream table for which the remembered progress is the truth, if it is of this sequence
     head: Head
+    sequence: int
     stamped_at: datetime | None
 
 
@@ -98,7 +99,9 @@ class Observer:
     def target(self, table: StreamTable, progress: Progress) -> Target:
         head = self._heads.head(table.path)
         trusted = self._trusted.get(table.id)
-        if trusted is not None and trusted.head == head and progress.populated:
+        # Somebody who was stopped after a commit of his, and woke after ours, wrote down an older sequence.
+        known = (head, progress.sequence)
+        if trusted is not None and (trusted.head, trusted.sequence) == known and progress.populated:
             at = trusted.stamped_at
             return Target(head.version, progress.sequence, progress.frontier, table.fingerprint, None, at)
         pinned = tables.pin(table.path)
@@ -115,7 +118,7 @@ class Observer:
         if progress.sequence == written.sequence and progress.frontier is not None:
             frontier = progress.frontier  # moved on over commits that changed nothing
         if foreign is None and pinned.version == head.version:
-            self._trusted[table.id] = _Trusted(head, last.at)
+            self._trusted[table.id] = _Trusted(head, written.sequence, last.at)
             if progress.sequence != written.sequence or not progress.populated:
                 self._heal(table, progress, written)
         return Target(pinned.version, written.sequence, frontier, written.fingerprint, foreign, last.at)
@@ -132,14 +135,14 @@ class Observer:
         healed = replace(progress, sequence=written.sequence, frontier=written.frontier, populated=True, st_id=table.id)
         self._catalog.save_progress(healed)
 
-    def committed(self, table: StreamTable, version: int) -> None:
+    def committed(self, table: StreamTable, version: int, sequence: int) -> None:
         """This refresh wrote the newest version, and the catalog is about to say so.
 
         If another one is the newest by now, somebody else wrote it, and it is looked at like any other.
         """
         head = self._heads.head(table.path)
         if head.version == version:
-            self._trusted[table.id] = _Trusted(head, head.at)
+            self._trusted[table.id] = _Trusted(head, sequence, head.at)
         else:
             self._trusted.pop(table.id, None)
 

@@ -135,7 +135,7 @@ class Refresher:
                 done = self._attempt(attempt, progress, asked_full=asked_full)
                 FAILPOINTS.reach(Failpoint.COMMITTED)
                 if done.applied is not None and done.applied.version is not None:
-                    self.observer.committed(table, done.applied.version)
+                    self.observer.committed(table, done.applied.version, done.sequence)
             except Exception as error:
                 if self._closing:
                     raise RefreshCancelled(f"the refresh of {table.name} was cut off", hint=NOTHING_CHANGED) from error
