@@ -15,6 +15,8 @@ class Progress:
     st_id: str
     #: of the last refresh that committed; 0 when none has
     sequence: int = 0
+    #: which refresh that was
+    refresh_id: str | None = None
     frontier: Frontier | None = None
     #: the moment for which the rows are known to be right
     data_as_of_at: datetime | None = None

@@ -79,6 +79,7 @@ def progress(path: Path, row: sqlite3.Row) -> Progress:
         return Progress(
             st_id=row["st_id"],
             sequence=row["sequence"],
+            refresh_id=row["refresh_id"],
             frontier=None if frontier is None else loads(Frontier, frontier),
             data_as_of_at=time(row["data_as_of_at"]),
             populated=bool(row["populated"]),

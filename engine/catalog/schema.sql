@@ -58,6 +58,7 @@ CREATE INDEX reads_by_source ON reads (source);
 CREATE TABLE progress (
     st_id              TEXT PRIMARY KEY REFERENCES stream_tables (id) ON DELETE CASCADE,
     sequence           INTEGER NOT NULL,
+    refresh_id         TEXT,
     frontier_json      TEXT,
     data_as_of_at      TEXT,
     populated          INTEGER NOT NULL CHECK (populated IN (0, 1)),

@@ -205,12 +205,13 @@ class Catalog:
                     hint="nothing is left to do",
                 )
             connection.execute(
-                "REPLACE INTO progress (st_id, sequence, frontier_json, data_as_of_at, populated, paused, "
+                "REPLACE INTO progress (st_id, sequence, refresh_id, frontier_json, data_as_of_at, populated, paused, "
                 "consecutive_errors, error, error_code, error_hint, error_at, verified_at, verified_equal, "
-                "next_due_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "next_due_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     progress.st_id,
                     progress.sequence,
+                    progress.refresh_id,
                     None if progress.frontier is None else dumps(progress.frontier),
                     time_text(progress.data_as_of_at),
                     progress.populated,

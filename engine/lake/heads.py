@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,9 +43,9 @@ class HeadReader:
         with self._lock:
             seen = self._seen.get(path)
         if seen is not None:
-            known = _signature(path, seen.head.version)
+            known = log.signature(path, seen.head.version)
             if known == seen.signature:
-                if _signature(path, seen.head.version + 1) is None:
+                if log.signature(path, seen.head.version + 1) is None:
                     return seen.head
                 return self._remember(path, self._walk(path, seen.head))
         try:
@@ -76,7 +75,7 @@ class HeadReader:
         return _described(path, version, table_id)
 
     def _remember(self, path: str, head: Head) -> Head:
-        signature = _signature(path, head.version)
+        signature = log.signature(path, head.version)
         if signature is not None:
             with self._lock:
                 self._seen[path] = _Seen(head, signature)
@@ -87,14 +86,6 @@ def identity_of(path: str, version: int) -> str | None:
     """The identity of an older commit; None when its file was cleaned away."""
     raw = log.lines(path, version)
     return None if raw is None else log.identity(raw)
-
-
-def _signature(path: str, version: int) -> _Signature | None:
-    try:
-        stat = os.stat(log.commit_file(path, version))
-    except OSError:
-        return None
-    return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
 def _opened(path: str) -> Head:

@@ -17,6 +17,8 @@ from engine.errors import NotFound
 _COMMIT = re.compile(r"^(\d{20})\.json$")
 _CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint\.")
 
+#: the definitions of so many tables are remembered
+_REMEMBERED = 2_000
 #: so many commits are searched backwards for a definition before a checkpoint is read
 _SEARCHED = 100
 
@@ -180,23 +182,64 @@ class Definition:
 
 
 def definition(path: str, version: int | None = None) -> Definition:
-    """Searched backwards through the commits: a table's definition seldom changes, and then late."""
+    """Searched backwards through the commits: a table's definition seldom changes, and then late.
+
+    Down to the version that was looked at last, whose definition is known.
+    """
     newest = newest_version(path) if version is None and local_path(path) is not None else version
+    if newest is None:
+        return _opened(path, newest)
+    known = _known_below(path, newest)
     metadata: dict[str, Any] | None = None
     protocol: dict[str, Any] | None = None
-    if newest is not None:
-        for older in range(newest, max(-1, newest - _SEARCHED), -1):
-            raw = lines(path, older)
-            if raw is None:
-                break
-            for line in raw:
-                if metadata is None and line.startswith('{"metaData"'):
-                    metadata = json.loads(line)["metaData"]
-                elif protocol is None and line.startswith('{"protocol"'):
-                    protocol = json.loads(line)["protocol"]
-            if metadata is not None and protocol is not None:
-                return Definition(newest, metadata, protocol)
-    return _opened(path, newest)
+    for older in range(newest, max(-1, newest - _SEARCHED), -1):
+        if known is not None and older == known.version:
+            metadata, protocol = metadata or known.metadata, protocol or known.protocol
+            break
+        raw = lines(path, older)
+        if raw is None:
+            break
+        for line in raw:
+            if metadata is None and line.startswith('{"metaData"'):
+                metadata = json.loads(line)["metaData"]
+            elif protocol is None and line.startswith('{"protocol"'):
+                protocol = json.loads(line)["protocol"]
+        if metadata is not None and protocol is not None:
+            break
+    if metadata is None or protocol is None:
+        return _remembered(path, _opened(path, newest))
+    return _remembered(path, Definition(newest, metadata, protocol))
+
+
+#: by path: the newest definition that was looked up, and which commit file stood there
+_looked_up: dict[str, tuple[Definition, tuple[int, int, int]]] = {}
+
+
+def _known_below(path: str, newest: int) -> Definition | None:
+    found = _looked_up.get(path)
+    if found is None or found[0].version > newest or signature(path, found[0].version) != found[1]:
+        return None
+    return found[0]
+
+
+def _remembered(path: str, found: Definition) -> Definition:
+    at = signature(path, found.version)
+    if at is not None:
+        if len(_looked_up) > _REMEMBERED and path not in _looked_up:
+            _looked_up.clear()
+        _looked_up[path] = (found, at)
+    return found
+
+
+def signature(path: str, version: int) -> tuple[int, int, int] | None:
+    """Which file a commit stands in: another table may have come to the same place, with the same version number."""
+    if local_path(path) is None:
+        return None
+    try:
+        found = commit_file(path, version).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _opened(path: str, version: int | None) -> Definition:

@@ -128,6 +128,13 @@ def find_refresh(path: str, refresh_id: str, after_version: int) -> int | None:
     return None
 
 
+def refresh_of(path: str, version: int) -> str | None:
+    """Which refresh wrote that version; None for another writer's."""
+    info = log.commit_info(path, version)
+    stamp = Stamp.from_json(info.user_metadata) if info is not None else None
+    return None if stamp is None else stamp.refresh_id
+
+
 def _following(path: str, after_version: int) -> Iterator[log.CommitInfo]:
     version = after_version + 1
     while (info := log.commit_info(path, version)) is not None:

@@ -48,7 +48,7 @@ def of_version(session: SparkSession, name: str, path: str, version: int, column
     """The columns of a table as it was. What a view shows already is not made again."""
     columns = tuple(columns)
     names = tuple(column.name for column in columns)
-    commit = _commit(path, version)
+    commit = log.signature(path, version)
     key = (path, version, commit, names)
     if commit is not None and _shown(session).get(name) == key:
         return
@@ -134,17 +134,6 @@ def plain_files(path: str, version: int) -> list[str] | None:
     names = _file_names(handle)
     # Encoded names, and files of other folders, are Delta's to find.
     return None if any(set(name) & {"%", ":"} for name in names) else [str(folder / name) for name in names]
-
-
-def _commit(path: str, version: int) -> tuple[int, int, int] | None:
-    """Which commit it is: another table may have come to the same path, with the same version number."""
-    if log.local_path(path) is None:
-        return None
-    try:
-        found = log.commit_file(path, version).stat()
-    except OSError:
-        return None  # cleaned away: the view is made anew each time
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _file_names(handle: object) -> list[str]:

@@ -13,6 +13,7 @@ from engine.durations import format_took
 from engine.errors import RefreshCancelled, TrickleError
 from engine.events import EventBus
 from engine.failpoints import FAILPOINTS, Failpoint
+from engine.lake.stamp import Stamp
 from engine.observe.history import History
 from engine.records import (
     EventKind,
@@ -54,20 +55,21 @@ class Done:
     frontier: Frontier
     #: of the last commit on the stream table
     sequence: int
+    #: which refresh made it
+    refresh_id: str | None
     rows_in: int = 0
     operators: tuple[OperatorStats, ...] = ()
 
 
 def no_data(target: Target, chosen: Frontier) -> Done:
     """Nothing changed: the frontier moves in the catalog alone, which may forget it without harm."""
-    return Done(
-        Choice(Outcome.NO_DATA, Reason(ReasonCode.NO_DATA, "nothing changed upstream")), None, chosen, target.sequence
-    )
+    choice = Choice(Outcome.NO_DATA, Reason(ReasonCode.NO_DATA, "nothing changed upstream"))
+    return Done(choice, None, chosen, target.sequence, target.refresh_id)
 
 
-def stamped_anew(chosen: Frontier, sequence: int, version: int) -> Done:
+def stamped_anew(stamp: Stamp, version: int) -> Done:
     choice = Choice(Outcome.NO_DATA, Reason(ReasonCode.NO_DATA, "nothing changed upstream; its stamp was renewed"))
-    return Done(choice, Applied("stamp", "", version), chosen, sequence)
+    return Done(choice, Applied("stamp", "", version), stamp.frontier, stamp.sequence, stamp.refresh_id)
 
 
 class Ledger:
@@ -86,6 +88,7 @@ class Ledger:
                 replace(
                     self._catalog.get_progress(attempt.table.id),
                     sequence=done.sequence,
+                    refresh_id=done.refresh_id,
                     frontier=done.frontier,
                     data_as_of_at=attempt.started_at,
                     populated=True,

@@ -35,6 +35,8 @@ class Target:
     #: version of its Delta table that was looked at
     version: int
     sequence: int
+    #: whose stamp is the last
+    refresh_id: str | None
     #: what its rows stand for; None before the first refresh, and where its log no longer tells
     frontier: Frontier | None
     fingerprint: str | None
@@ -70,9 +72,9 @@ class SourceMove:
 
 @dataclass(frozen=True)
 class _Trusted:
-    #: the head of the stream table for which the remembered progress is the truth, if it is of this sequence
+    #: the head of the stream table for which the remembered progress is the truth, if it is of this refresh
     head: Head
-    sequence: int
+    refresh_id: str | None
     stamped_at: datetime | None
 
 
@@ -99,29 +101,44 @@ class Observer:
     def target(self, table: StreamTable, progress: Progress) -> Target:
         head = self._heads.head(table.path)
         trusted = self._trusted.get(table.id)
-        # Somebody who was stopped after a commit of his, and woke after ours, wrote down an older sequence.
-        known = (head, progress.sequence)
-        if trusted is not None and (trusted.head, trusted.sequence) == known and progress.populated:
-            at = trusted.stamped_at
-            return Target(head.version, progress.sequence, progress.frontier, table.fingerprint, None, at)
+        # Somebody who was stopped after a commit of his, and woke after ours, wrote down an older refresh.
+        known = (head, progress.refresh_id)
+        if trusted is not None and (trusted.head, trusted.refresh_id) == known and progress.populated:
+            return Target(
+                head.version,
+                progress.sequence,
+                progress.refresh_id,
+                progress.frontier,
+                table.fingerprint,
+                tampered=None,
+                stamped_at=trusted.stamped_at,
+            )
         pinned = tables.pin(table.path)
         last = stamp.last_stamp(pinned)
         if last is None or last.stamp.st_id != table.id:
             # The log keeps the sequence longer than the commits: Delta would skip one that it has seen.
             sequence = pinned.handle.transaction_version(table.id) or 0
-            return Target(pinned.version, sequence, None, None, None, None)
+            return Target(pinned.version, sequence, None, None, None, None, None)
         written = last.stamp
         # Also what slipped in between the version that our last commit was made of and that commit: Spark's writers
         # commit on top of rows that others append meanwhile.
         foreign = stamp.foreign_change(table.path, written.on_version, pinned.version, ours=last.version)
         frontier = written.frontier
-        if progress.sequence == written.sequence and progress.frontier is not None:
+        if progress.refresh_id == written.refresh_id and progress.frontier is not None:
             frontier = progress.frontier  # moved on over commits that changed nothing
         if foreign is None and pinned.version == head.version:
-            self._trusted[table.id] = _Trusted(head, written.sequence, last.at)
-            if progress.sequence != written.sequence or not progress.populated:
+            self._trusted[table.id] = _Trusted(head, written.refresh_id, last.at)
+            if progress.refresh_id != written.refresh_id or not progress.populated:
                 self._heal(table, progress, written)
-        return Target(pinned.version, written.sequence, frontier, written.fingerprint, foreign, last.at)
+        return Target(
+            pinned.version,
+            written.sequence,
+            written.refresh_id,
+            frontier,
+            written.fingerprint,
+            tampered=foreign,
+            stamped_at=last.at,
+        )
 
     def stamp_is_old(self, target: Target, paths: tuple[str, ...]) -> bool:
         """Has half of the time passed for which these tables keep their history?"""
@@ -132,17 +149,25 @@ class Observer:
 
     def _heal(self, table: StreamTable, progress: Progress, written: stamp.Stamp) -> None:
         """The catalog missed a commit, or lost it: the log is right."""
-        healed = replace(progress, sequence=written.sequence, frontier=written.frontier, populated=True, st_id=table.id)
+        healed = replace(
+            progress,
+            sequence=written.sequence,
+            refresh_id=written.refresh_id,
+            frontier=written.frontier,
+            populated=True,
+        )
         self._catalog.save_progress(healed)
 
-    def committed(self, table: StreamTable, version: int, sequence: int) -> None:
+    def committed(self, table: StreamTable, version: int, refresh_id: str) -> None:
         """This refresh wrote the newest version, and the catalog is about to say so.
 
-        If another one is the newest by now, somebody else wrote it, and it is looked at like any other.
+        If it is not the newest by now, somebody else wrote, and it is looked at like any other. Nor if our commit is
+        not what stands there: on a local disk Spark can, in an unlucky moment, put its own over that of another
+        process, which then was told of a success that nobody will ever see.
         """
         head = self._heads.head(table.path)
-        if head.version == version:
-            self._trusted[table.id] = _Trusted(head, sequence, head.at)
+        if head.version == version and stamp.refresh_of(table.path, version) == refresh_id:
+            self._trusted[table.id] = _Trusted(head, refresh_id, head.at)
         else:
             self._trusted.pop(table.id, None)
 

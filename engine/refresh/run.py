@@ -140,7 +140,7 @@ class Refresher:
                 done = self._attempt(attempt, progress, asked_full=asked_full)
                 FAILPOINTS.reach(Failpoint.COMMITTED)
                 if done.applied is not None and done.applied.version is not None:
-                    self.observer.committed(table, done.applied.version, done.sequence)
+                    self.observer.committed(table, done.applied.version, attempt.refresh_id)
             except Exception as error:
                 if self._closing:
                     raise RefreshCancelled(f"the refresh of {table.name} was cut off", hint=NOTHING_CHANGED) from error
@@ -275,7 +275,7 @@ class Refresher:
         )
         with attempt.phases.phase("commit"):
             commit = apply.empty(tables.pin(table.path, target.version), written)
-        return stamped_anew(chosen, written.sequence, commit.version)
+        return stamped_anew(written, commit.version)
 
     def _needs_rebuild(self, table: StreamTable, error: TrickleError) -> None:
         text = error.message if error.detail is None else f"{error.message.rstrip('.')}: {error.detail}"
@@ -289,7 +289,7 @@ class Refresher:
                 replace(job.table, fingerprint=job.plan.fingerprint, columns=job.plan.visible)
             )
         rows = operators(job.plan.tree, moves, {}, applied, full=True)
-        return Done(choice, applied, job.chosen, job.sequence, rows_in=0, operators=rows)
+        return Done(choice, applied, job.chosen, job.sequence, job.refresh_id, operators=rows)
 
     def _differential(
         self, job: Job, choice: Choice, moves: tuple[SourceMove, ...], rebuilt: frozenset[str] = frozenset()
@@ -307,8 +307,9 @@ class Refresher:
         if applied is None:
             raise InternalError(f"no strategy fits the change of {job.table.name}")
         rows = operators(job.plan.tree, moves, rows_read, applied, full=False)
-        sequence = job.sequence if applied.version is not None else job.target.sequence
-        return Done(choice, applied, job.chosen, sequence, work.rows_in, rows)
+        wrote = applied.version is not None
+        sequence, refresh_id = (job if wrote else job.target).sequence, (job if wrote else job.target).refresh_id
+        return Done(choice, applied, job.chosen, sequence, refresh_id, work.rows_in, rows)
 
     def _prepare(
         self, job: Job, moves: tuple[SourceMove, ...], rebuilt: frozenset[str]

@@ -81,7 +81,7 @@ class Process:
         history = History(folder / "history")
         events = EventBus(self.catalog.append_event, clock)
         ledger = Ledger(self.catalog, history, events, clock)
-        plans = Plans(self.catalog, compute, Limits())
+        self.plans = plans = Plans(self.catalog, compute, Limits())
         self.refresher = Refresher(self.catalog, compute, plans, ledger, events, settings, clock, lambda: 1)
         self.sources = Sources(self.catalog, compute, events, settings, clock)
         warehouse = folder / "warehouse"
@@ -124,8 +124,12 @@ class World:
         self._taken: list[tuple[str, Row]] = []
         self._looked = {FIRST: _Looked(), SECOND: _Looked()}
 
-    def _process(self, compute: DuckCompute) -> Process:
-        return Process(self.folder, compute, self.settings, self.clock)
+    def _process(self, compute: DuckCompute, like: Process | None = None) -> Process:
+        """Another one. What a query compiles to does not depend on who asks: it is handed on, because it takes time."""
+        process = Process(self.folder, compute, self.settings, self.clock)
+        if like is not None:
+            process.plans._known.update(like.plans._known)
+        return process
 
     # ---------------------------------------------------------------- what processes do
 
@@ -166,7 +170,8 @@ class World:
     def rival(self) -> Process:
         """Another process on the same folder, which lives on when the first one dies."""
         if self._rival is None:
-            self._rival = self._process(next(each for each in self._computes if each is not self.process.compute))
+            other = next(each for each in self._computes if each is not self.process.compute)
+            self._rival = self._process(other, self.process)
         return self._rival
 
     def change_roles(self) -> None:
@@ -176,7 +181,7 @@ class World:
     def restart(self) -> None:
         """Another process, which knows what is in the folder."""
         self.process.catalog.close()
-        self.process = self._process(self.process.compute)
+        self.process = self._process(self.process.compute, self.process)
 
     def lose_catalog(self) -> None:
         self.close()

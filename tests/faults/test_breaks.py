@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from engine.errors import CommitConflict, NegativeMultiplicity
-from engine.failpoints import Failpoint
-from engine.lake import apply, stamp, tables
+from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint, SimulatedCrash
+from engine.lake import apply, log, stamp, tables
 from engine.records import Column, Outcome
 from engine.refresh import observe
 from engine.refresh.strategies import append_from_driver, from_driver, merge_from_driver
@@ -85,9 +85,9 @@ def looking_behind_the_stamp_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def trusting_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a commit the newest version is taken for our own."""
 
-    def committed(self: observe.Observer, table: object, version: int, sequence: int) -> None:
+    def committed(self: observe.Observer, table: object, version: int, refresh_id: str) -> None:
         head = self._heads.head(table.path)
-        self._trusted[table.id] = observe._Trusted(head, sequence, head.at)
+        self._trusted[table.id] = observe._Trusted(head, refresh_id, head.at)
 
     monkeypatch.setattr(observe.Observer, "committed", committed)
 
@@ -99,7 +99,7 @@ def believing_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     def target(self: observe.Observer, table: object, progress: object) -> observe.Target:
         trusted = self._trusted.get(table.id)
         if trusted is not None:
-            self._trusted[table.id] = replace(trusted, sequence=progress.sequence)
+            self._trusted[table.id] = replace(trusted, refresh_id=progress.refresh_id)
         return real(self, table, progress)
 
     monkeypatch.setattr(observe.Observer, "target", target)
@@ -156,6 +156,29 @@ def test_who_writes_down_an_older_refresh_late_is_noticed(monkeypatch: pytest.Mo
     believing_the_catalog(monkeypatch)
     with pytest.raises(Broken):
         survives(setup(), *every(Trouble.LEFT_BEHIND))
+
+
+def test_a_commit_that_was_written_over_is_nobodys_truth() -> None:
+    """Two commits of one version, the later file over the earlier: both were told that they succeeded."""
+    with world_of(setup(LARGE, by_spark=True)) as world:
+        world.create()
+        world.nudge()
+
+        def meanwhile(point: Failpoint) -> None:
+            if point is Failpoint.COMMIT and not overtaken:
+                overtaken.append(point)
+                world.nudge()
+                world.rival.refresh(FIRST)
+                log.commit_file(world.path(), log.newest_version(world.path())).unlink()
+
+        overtaken: list[Failpoint] = []
+        with FAILPOINTS.armed(Arming(Failpoint.COMMITTED, Action.CRASH, at=2)) as points:
+            points.on_pass = meanwhile
+            with pytest.raises(SimulatedCrash):
+                world.process.refresh(FIRST)
+        assert overtaken
+        world.restart()
+        world.caught_up("written over")
 
 
 def test_a_source_with_another_past_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,6 +241,19 @@ def _cast(columns: Sequence[Column]) -> str:
 
 
 def duck_sql(query: Query) -> str:
+    """Remembered by the tree itself: prepared statements are run many times."""
+    known = _duck_sql.get(id(query))
+    if known is None or known[0] is not query:
+        if len(_duck_sql) > 2_000:
+            _duck_sql.clear()
+        known = _duck_sql[id(query)] = (query, _rendered(query))
+    return known[1]
+
+
+_duck_sql: dict[int, tuple[Query, str]] = {}
+
+
+def _rendered(query: Query) -> str:
     if query.tree is None:
         return _translated(query.sql)
     chosen = ", ".join(f"CAST({quoted(c.name)} AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in query.tree.columns)

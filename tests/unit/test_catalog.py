@@ -103,6 +103,7 @@ def test_records_come_back_equal(catalog: Catalog, path: Path) -> None:
     progress = Progress(
         st_id=table.id,
         sequence=7,
+        refresh_id="refresh",
         frontier={"orders": SourceVersion(412, "hash", "table")},
         data_as_of_at=NOON,
         populated=True,
