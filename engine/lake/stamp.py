@@ -6,13 +6,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.lake import log
 from engine.records import Frontier, Outcome, SourceVersion
-
-if TYPE_CHECKING:
-    from engine.lake.tables import Pinned
 
 FORMAT = 1
 #: our key among what other writers may put into a commit's metadata
@@ -88,10 +85,10 @@ class StampedVersion:
     at: datetime | None
 
 
-def last_stamp(pinned: Pinned) -> StampedVersion | None:
-    """The newest stamp at or below the pinned version; None where the log has none (any more)."""
-    for version in range(pinned.version, -1, -1):
-        info = log.commit_info(pinned.path, version)
+def last_stamp(path: str, upto_version: int) -> StampedVersion | None:
+    """The newest stamp at or below a version; None where the log has none (any more)."""
+    for version in range(upto_version, -1, -1):
+        info = log.commit_info(path, version)
         if info is None:
             return None
         stamp = Stamp.from_json(info.user_metadata)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from engine.codec import MalformedRecord, dumps, from_plain
+from engine.lake.tables import Pinned
 from engine.records import Source, StreamTable
 
 ID = "trickle.id"
@@ -14,7 +15,12 @@ _DEFINITION = "trickle.definition"
 _SOURCES = "trickle.sources"
 
 #: what every stream table is stored with
-STORAGE = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
+STORAGE = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "true",
+    # as Spark does it unasked: delta-rs would wait for a hundred commits, and opening a table takes ever longer
+    "delta.checkpointInterval": "10",
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,12 @@ def properties(table: StreamTable, sources: Iterable[Source]) -> dict[str, str]:
         _DEFINITION: dumps(replace(table, path="")),
         _SOURCES: dumps(tuple(sources)),
     }
+
+
+def was_ever_filled(pinned: Pinned) -> bool:
+    """Refreshes leave their sequence, also where the log no longer has their stamps."""
+    st_id = pinned.properties.get(ID)
+    return st_id is not None and pinned.handle.transaction_version(st_id) is not None
 
 
 def read(found: Mapping[str, str], path: str) -> Carried | None:

@@ -29,7 +29,6 @@ from engine.errors import (
 from engine.events import EventBus
 from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import tables
-from engine.lake.stamp import last_stamp
 from engine.names import check_name
 from engine.observe.history import History
 from engine.records import EventKind, Initiator, Notice, ReasonCode, RefreshMode, Severity, StreamTable
@@ -199,10 +198,10 @@ class Definitions:
         if not Path(table.path).exists():
             return
         try:
-            stamped = last_stamp(tables.pin(table.path))
+            filled = carried.was_ever_filled(tables.pin(table.path))
         except NotFound:
-            stamped = None
-        if stamped is not None:
+            filled = False
+        if filled:
             raise AlreadyExists(
                 f"the folder of {table.name} holds a stream table that the catalog does not know",
                 detail=table.path,

@@ -113,25 +113,24 @@ class Observer:
                 tampered=None,
                 stamped_at=trusted.stamped_at,
             )
-        pinned = tables.pin(table.path)
-        last = stamp.last_stamp(pinned)
+        last = stamp.last_stamp(table.path, head.version)
         if last is None or last.stamp.st_id != table.id:
             # The log keeps the sequence longer than the commits: Delta would skip one that it has seen.
-            sequence = pinned.handle.transaction_version(table.id) or 0
-            return Target(pinned.version, sequence, None, None, None, None, None)
+            sequence = tables.pin(table.path, head.version).handle.transaction_version(table.id) or 0
+            return Target(head.version, sequence, None, None, None, None, None)
         written = last.stamp
         # Also what slipped in between the version that our last commit was made of and that commit: Spark's writers
         # commit on top of rows that others append meanwhile.
-        foreign = stamp.foreign_change(table.path, written.on_version, pinned.version, ours=last.version)
+        foreign = stamp.foreign_change(table.path, written.on_version, head.version, ours=last.version)
         frontier = written.frontier
         if progress.refresh_id == written.refresh_id and progress.frontier is not None:
             frontier = progress.frontier  # moved on over commits that changed nothing
-        if foreign is None and pinned.version == head.version:
+        if foreign is None:
             self._trusted[table.id] = _Trusted(head, written.refresh_id, last.at)
             if progress.refresh_id != written.refresh_id or not progress.populated:
                 self._heal(table, progress, written)
         return Target(
-            pinned.version,
+            head.version,
             written.sequence,
             written.refresh_id,
             frontier,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
@@ -22,9 +21,6 @@ from engine.refresh.carried import Carried
 from engine.refresh.define import Definitions
 from engine.refresh.run import Refresher
 from engine.results import Repair, RepairResult
-
-if TYPE_CHECKING:
-    from engine.lake.tables import Pinned
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ class Repairs:
                 continue
             if carried.ID not in pinned.properties:
                 yield Repair(folder.name, "its folder holds a table that is no stream table; it stays", False)
-            elif not _was_ever_filled(pinned):
+            elif not carried.was_ever_filled(pinned):
                 tables.remove(str(folder), self.warehouse)
                 yield Repair(folder.name, "a creation that nobody completed left an empty table; it is removed")
             elif (definition := carried.read(pinned.properties, str(folder))) is None:
@@ -131,7 +127,7 @@ class Repairs:
 def _as_last_stored(table: StreamTable) -> StreamTable:
     """Its sources may have changed since it was created, and what it holds with them."""
     pinned = tables.pin(table.path)
-    last = stamp.last_stamp(pinned)
+    last = stamp.last_stamp(table.path, pinned.version)
     fingerprint = last.stamp.fingerprint if last is not None else table.fingerprint
     stored = tuple(column for column in pinned.columns if not column.name.startswith(RESERVED_PREFIX))
     same = [(c.name, c.type) for c in stored] == [(c.name, c.type) for c in table.columns]
@@ -142,11 +138,6 @@ def _folders(warehouse: Path) -> list[Path]:
     if not warehouse.is_dir():
         return []
     return sorted(entry for entry in warehouse.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-
-
-def _was_ever_filled(pinned: Pinned) -> bool:
-    """Its refreshes leave their sequence, also where the log no longer has their stamps."""
-    return pinned.handle.transaction_version(pinned.properties[carried.ID]) is not None
 
 
 def _upstream_first(found: Iterable[Carried]) -> Iterator[Carried]:

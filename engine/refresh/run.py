@@ -394,7 +394,7 @@ class Refresher:
             located = self._plans.relations.located(name)
             last = None
             if located.is_stream_table:
-                last = stamp.last_stamp(tables.pin(located.path, version.version))
+                last = stamp.last_stamp(located.path, version.version)
             base.update(last.stamp.base_frontier if last is not None else {name: version})
         return base
 

@@ -11,7 +11,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from engine.errors import CommitConflict, InternalError, NegativeMultiplicity, StorageFull
-from engine.lake import apply, tables
+from engine.lake import apply, log, tables
 from engine.lake.apply import OPERATION, Counts
 from engine.lake.stamp import Stamp, find_refresh, foreign_change, last_stamp
 from engine.records import Outcome, SourceVersion
@@ -46,14 +46,14 @@ def test_a_stamp_comes_back_as_it_went() -> None:
 
 
 def test_the_last_stamp_is_found_under_other_commits(path: str) -> None:
-    assert last_stamp(tables.pin(path)) is None
+    assert last_stamp(path, log.newest_version(path)) is None
     apply.append(tables.pin(path), ROWS, STAMP)
     tables.set_properties(path, {"owner": "me"})
-    found = last_stamp(tables.pin(path))
+    found = last_stamp(path, log.newest_version(path))
     assert found is not None
     assert (found.stamp, found.version) == (STAMP, 1)
     assert foreign_change(path, 1, 2) is None
-    assert last_stamp(tables.pin(path, 0)) is None
+    assert last_stamp(path, 0) is None
     write_deltalake(
         path, ROWS, mode="append", commit_properties=CommitProperties(custom_metadata={"userMetadata": "x"})
     )

@@ -152,7 +152,7 @@ def test_a_full_refresh_keeps_table_and_stamp(spark: Any, st: str) -> None:
     assert pinned.version == 2
     assert pinned.columns == COLUMNS
     assert pinned.rows() == len(FIRST)
-    found = last_stamp(pinned)
+    found = last_stamp(pinned.path, pinned.version)
     assert found is not None
     assert (found.version, found.stamp) == (2, stamp(2))
     commit = apply.overwrite_frame(spark, st, 2, frame(spark, pa.Table.from_pylist(AFTER, SCHEMA)), stamp(3))
@@ -207,7 +207,7 @@ def test_both_writers_apply_a_change_set(spark: Any, st: str, writer: str) -> No
     assert (commit.inserted, commit.updated, commit.deleted) == (2, 2, 1)
     assert stored(spark, st) == shown(AFTER)
     assert find_refresh(st, "r-3", 0) == 3
-    found = last_stamp(tables.pin(st))
+    found = last_stamp(st, log.newest_version(st))
     assert found is not None
     assert found.stamp == stamp(3)
     # and the next stream table sees exactly this change
@@ -302,7 +302,7 @@ def test_appends_and_stamps_alone(spark: Any, st: str) -> None:
     third = apply.empty(tables.pin(st), replace(stamp(5), outcome=Outcome.NO_DATA))
     assert [(c.version, c.inserted) for c in (first, second, third)] == [(3, 2), (4, 2), (5, 0)]
     assert stored(spark, st) == shown(FIRST + AFTER[-2:] * 2)
-    found = last_stamp(tables.pin(st))
+    found = last_stamp(st, log.newest_version(st))
     assert found is not None
     assert (found.stamp.sequence, found.stamp.outcome) == (5, Outcome.NO_DATA)
     assert stored(spark, st, 5) == stored(spark, st, 4)

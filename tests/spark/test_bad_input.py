@@ -256,7 +256,7 @@ def test_a_change_that_contradicts_what_is_stored_commits_nothing(
         engine.create_stream_table("paid", PAID)
         table = engine.stream_table("paid")
         pinned = tables.pin(table.path)
-        written = last_stamp(pinned)
+        written = last_stamp(pinned.path, pinned.version)
         assert written is not None
         from dataclasses import replace
 

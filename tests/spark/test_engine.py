@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from engine.errors import RefreshSkipped
-from engine.lake import stamp, tables
+from engine.lake import log, stamp, tables
 from engine.lake.session import SparkHost
 from engine.records import Initiator, Outcome, ReasonCode, State
 from tests.spark.shop import BY_REGION, PAID, Shop, holds, opened, order
@@ -97,7 +97,7 @@ def test_the_last_stamp_says_what_the_rows_stand_for(tmp_path: Path, spark_host:
         shop.insert("orders", order(90, 3, 500))
         record = engine.refresh_stream_table("by_region")
         table = engine.stream_table("by_region")
-        written = stamp.last_stamp(tables.pin(table.path))
+        written = stamp.last_stamp(table.path, log.newest_version(table.path))
         assert written is not None
         assert written.stamp.refresh_id == record.refresh_id
         assert written.stamp.sequence == 2

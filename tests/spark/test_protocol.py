@@ -172,6 +172,6 @@ def test_who_lost_the_lease_commits_nothing(tmp_path: Path, spark_host: SparkHos
         assert log.newest_version(table.path) == version
         done = refresher.refresh(table, asked_full=False, initiated_by=Initiator.SCHEDULER, epoch=theirs)
         assert done.outcome is Outcome.DIFFERENTIAL
-        last = stamp.last_stamp(tables.pin(table.path))
+        last = stamp.last_stamp(table.path, log.newest_version(table.path))
         assert last is not None
         assert last.stamp.lease_epoch == theirs

@@ -58,8 +58,7 @@ class DuckCompute:
         return self._analyzer.meaning(functions)
 
     def create_table(self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str) -> None:
-        interval = {"delta.checkpointInterval": str(delta_files.CHECKPOINT_INTERVAL)}
-        delta_files.create_table(Path(path), columns, {**properties, **interval})
+        delta_files.create_table(Path(path), columns, properties)
 
     def enable_cdf(self, path: str) -> int:
         raise AssertionError("sources of simulations record their changes")
