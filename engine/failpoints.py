@@ -65,9 +65,10 @@ class SimulatedCrash(BaseException):
 
 @dataclass(frozen=True)
 class Arming:
-    point: Failpoint
+    #: None for whichever is passed
+    point: Failpoint | None
     action: Action
-    #: the first time it is passed is 1
+    #: the first time that is 1
     at: int = 1
 
 
@@ -117,8 +118,9 @@ class Failpoints:
 
     def _due(self, point: Failpoint) -> tuple[Arming, ...]:
         with self._lock:
-            count = self.passed[point] = self.passed.get(point, 0) + 1
-            due = tuple(each for each in self._armed if each.point is point and each.at == count)
+            self.passed[point] = self.passed.get(point, 0) + 1
+            counts = {point: self.passed[point], None: sum(self.passed.values())}
+            due = tuple(each for each in self._armed if counts.get(each.point) == each.at)
             self.fired += due
         self.on_pass(point)
         return due

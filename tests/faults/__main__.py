@@ -1,4 +1,8 @@
-"""`python -m tests.faults real`: every combo of the fault tests that run on real Spark, and what came of each."""
+"""Faults, far more of them than fit into a test run, with a record of what came of them in docs/faults.
+
+python -m tests.faults real                  every combo on real Spark: 20 minutes
+python -m tests.faults simulated 100000      so many in simulated lives: an hour
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.faults import report
+from tests.faults import report, simulated
 from tests.faults.children import Nursery
 from tests.faults.real import Combo, Result, all_combos, run
 from tests.faults.real_world import World, make_workspace
@@ -29,12 +33,22 @@ driver_memory = "1g"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("ring", choices=["real"])
-    parser.add_argument("--only", default="", help="combos whose description contains this; writes no report")
+    rings = parser.add_subparsers(dest="ring", required=True)
+    real = rings.add_parser("real")
+    real.add_argument("--only", default="", help="combos whose description contains this; writes no report")
+    lives = rings.add_parser("simulated")
+    lives.add_argument("faults", nargs="?", type=int, default=100_000)
+    lives.add_argument("--from-seed", type=int, default=0)
     given = parser.parse_args()
     # who ends the run ends its children
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    combos = [combo for combo in all_combos() if given.only in str(combo)]
+    if given.ring == "simulated":
+        return simulated.main(given.faults, given.from_seed)
+    return run_real(given.only)
+
+
+def run_real(only: str) -> int:
+    combos = [combo for combo in all_combos() if only in str(combo)]
     with tempfile.TemporaryDirectory(prefix="trickle-faults-") as folder:
         use_only(Path(folder))
         began = time.monotonic()
@@ -48,7 +62,7 @@ def main() -> int:
             nursery.close()
             world.close()
     print(report.table(results))
-    if not given.only:
+    if not only:
         report.write(results, facts)
     return 1 if any(result.broken for result in results) else 0
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from engine.errors import TrickleError
-from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint, SimulatedCrash
+from engine.failpoints import FAILPOINTS, Action, Arming, SimulatedCrash
 from engine.records import Outcome
 from tests.faults.simulation import FIRST, Broken, Setup, World
 from tests.faults.troubles import (
@@ -79,6 +80,21 @@ def live(setup: Setup, faults: tuple[Fault, ...], tally: Tally, seed: int = 0) -
         _dead(world, tally, chance)
 
 
+def dies_at_any_moment(setup: Setup, tally: Tally) -> None:
+    """In the last step dies the 1st time that anything is passed, the 2nd, … until it lives through all of it."""
+    tally.worlds += 1
+    with world_of(setup) as world:
+        world.create()
+        for dml in setup.steps:
+            world.refresh()
+            world.change_sources(dml)
+        for moment in itertools.count(1):
+            if not _dies(world, Arming(None, Action.CRASH, moment), world.refresh, tally):
+                break
+            world.check(f"{setup.about}, dies at moment {moment}")
+        world.caught_up(f"{setup.about}, moment after moment", Outcome.NO_DATA)
+
+
 def _suffered(world: World, fault: Fault, where: str, tally: Tally) -> None:
     result = suffer(world, fault, tally)
     if not expected_error(fault, result.error):
@@ -137,7 +153,7 @@ def _born(world: World, tally: Tally, chance: random.Random) -> None:
     points = [*CREATE_POINTS, *chance.sample((*BEFORE_COMMIT, *AFTER_COMMIT), 2), None]
     for point in points:
         where = f"{world.setup.about}, creation dies at {point}"
-        died = _dies(world, point, world.create, tally)
+        died = _dies(world, Arming(point, Action.CRASH), world.create, tally) if point else _lives(world.create)
         world.process.repairs.all()
         if not died and point is not None and point in CREATE_POINTS:
             raise Broken(f"{where}: the point was not reached")
@@ -149,7 +165,7 @@ def _born(world: World, tally: Tally, chance: random.Random) -> None:
 def _dead(world: World, tally: Tally, chance: random.Random) -> None:
     point = chance.choice(DROP_POINTS)
     where = f"{world.setup.about}, drop dies at {point}"
-    if not _dies(world, point, world.drop, tally):
+    if not _dies(world, Arming(point, Action.CRASH), world.drop, tally):
         raise Broken(f"{where}: the point was not reached")
     world.process.repairs.all()
     left = {table.name for table in world.process.catalog.stream_tables()}
@@ -159,11 +175,15 @@ def _dead(world: World, tally: Tally, chance: random.Random) -> None:
     world.gone(where)
 
 
-def _dies(world: World, point: Failpoint | None, act: object, tally: Tally) -> bool:
-    armings = () if point is None else (Arming(point, Action.CRASH),)
-    with FAILPOINTS.armed(*armings) as points:
+def _lives(act: Callable[[], object]) -> bool:
+    act()
+    return False
+
+
+def _dies(world: World, arming: Arming, act: Callable[[], object], tally: Tally) -> bool:
+    with FAILPOINTS.armed(arming) as points:
         try:
-            act()  # type: ignore[operator]
+            act()
             return False
         except SimulatedCrash:
             world.restart()

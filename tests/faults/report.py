@@ -14,7 +14,7 @@ from engine.engine import Engine
 from tests.faults.real import Result, Way
 from tests.faults.real_world import CASES
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "faults"
 
 
 def facts(engine: Engine, took_s: float) -> dict[str, Any]:
@@ -53,8 +53,8 @@ def write(results: list[Result], found: dict[str, Any]) -> None:
     rows = [json.dumps(_row(result), ensure_ascii=False) for result in results]
     listed = ",\n    ".join(rows)
     about = json.dumps(found, indent=2, ensure_ascii=False).removesuffix("\n}")
-    (DOCS / "faults-real.json").write_text(f'{about},\n  "combos": [\n    {listed}\n  ]\n}}\n', encoding="utf-8")
-    (DOCS / "FAULTS-REAL.md").write_text(page(results, found), encoding="utf-8")
+    (DOCS / "real.json").write_text(f'{about},\n  "combos": [\n    {listed}\n  ]\n}}\n', encoding="utf-8")
+    (DOCS / "real.md").write_text(page(results, found), encoding="utf-8")
 
 
 def _row(result: Result) -> dict[str, Any]:
@@ -86,7 +86,7 @@ something did not hold. After each fault another process looked at the table as 
 refresh, and looked again. What must hold: the rows are the query's at the frontier of the last stamp, no frontier goes
 back, no commit is lost, each refresh has one stamp and each change one commit, the next refresh has nothing to do, and
 neither files nor processes are left over. `tests/faults/real.py` says how; each combo stands in
-[faults-real.json](faults-real.json).
+[real.json](real.json).
 
 ## Held
 

@@ -302,13 +302,13 @@ class World:
             info = log.commit_info(self.path(name), version)
             found = stamp.Stamp.from_json(info.user_metadata) if info is not None else None
             if found is not None:
-                self._follows(looked, found, where)
+                self._follows(name, looked, found, where)
         looked.version = newest
         if looked.stamps:
             frontier = looked.stamps[-1].frontier
             self._same(self.stored(name, newest), self.expected(name, frontier), where)
 
-    def _follows(self, looked: _Looked, found: stamp.Stamp, where: str) -> None:
+    def _follows(self, name: str, looked: _Looked, found: stamp.Stamp, where: str) -> None:
         if any(each.refresh_id == found.refresh_id for each in looked.stamps):
             raise Broken(f"{where}: refresh {found.refresh_id} has two stamps")
         if found.sequence != len(looked.stamps) + 1:
@@ -318,7 +318,17 @@ class World:
         for source, at in found.frontier.items():
             if not began_anew and source in before and at.version < before[source].version:
                 raise Broken(f"{where}: the frontier of {source} went back to {at.version}")
+        self._stands_on(name, found, where)
         looked.stamps.append(found)
+
+    def _stands_on(self, name: str, found: stamp.Stamp, where: str) -> None:
+        """What stands on a stream table stands on what that one stood on."""
+        below = found.frontier
+        if name == SECOND:
+            first = stamp.last_stamp(self.path(), found.frontier[FIRST].version)
+            below = first.stamp.base_frontier if first is not None else {}
+        if found.base_frontier != below:
+            raise Broken(f"{where}: at the bottom stands {found.base_frontier} instead of {below}")
 
     def forget_frontiers(self) -> None:
         """A source began anew: its versions mean something else."""
