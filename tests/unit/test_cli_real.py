@@ -13,8 +13,12 @@ import pytest
 
 from engine.catalog import Catalog
 from engine.cli.main import main
-from engine.records import Column, RefreshMode, StreamTable
+from engine.lake import apply, tables
+from engine.lake.stamp import Stamp
+from engine.records import Column, Outcome, RefreshMode, StreamTable
+from engine.refresh import carried
 from engine.workspace import Workspace
+from tests.support import delta_files
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -159,3 +163,27 @@ def test_a_bad_setting_stops_everything_and_is_named(run: Run) -> None:
         assert code == 2
         assert "trickle.toml, line 3" in err
         assert "hint: did you mean refresh.default_schedule?" in err
+
+
+def test_repair_finds_what_the_catalog_lost(run: Run, catalog_file: Path, orders: Path) -> None:
+    assert run("repair") == (0, "nothing to repair\n", "")
+    assert run("source", "add", "orders", "--path", str(orders))[0] == 0
+    add_stream_table(catalog_file, "copy", "orders")
+    catalog = Catalog.open(catalog_file)
+    table = catalog.get_stream_table("copy")
+    folder = catalog_file.parent / "warehouse" / "copy"
+    delta_files.create_table(folder, table.columns, carried.properties(table, catalog.sources()))
+    stamp = Stamp(table.id, "r", 1, Outcome.FULL, {}, {}, table.fingerprint, 1, on_version=0)
+    apply.empty(tables.pin(str(folder)), stamp)
+    catalog.close()
+    for file in catalog_file.parent.glob("catalog.db*"):
+        file.unlink()
+    (catalog_file.parent / "warehouse" / "strange").mkdir()
+    code, out, _ = run("repair")
+    assert code == 1, "what lies in the folder is for a person to decide"
+    assert "copy: the stream table is known again" in out
+    assert "orders: the source is known again" in out
+    assert "strange: its folder cannot be read" in out
+    (catalog_file.parent / "warehouse" / "strange").rmdir()
+    assert run("repair", "copy")[:2] == (0, "nothing to repair\n")
+    assert "1 stream table" in run("status")[1]
