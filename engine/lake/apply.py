@@ -307,7 +307,10 @@ def _naming_a_row(find: Callable[[], str | None]) -> Iterator[None]:
     try:
         yield
     except NegativeMultiplicity as error:
-        found = find()
+        try:
+            found = find()
+        except Exception as trouble:
+            found = f"none: looking for one failed with {trouble}"
         if found is None:
             raise
         detail = f"{error.detail or 'There are such rows.'} For example {found}"

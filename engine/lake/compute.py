@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from engine.algebra.nodes import Node
 from engine.lake import apply, changes, meaning, queries, quoting, tables, views
 from engine.lake.apply import OPERATION, Commit, Counts
-from engine.lake.changes import ChangeSummary
+from engine.lake.commits import ChangeSummary
 from engine.lake.stamp import Stamp
 from engine.records import Column
 

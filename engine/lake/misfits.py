@@ -47,7 +47,7 @@ def of_frame(session: SparkSession, path: str, version: int, frame: DataFrame, i
     wrong = (
         here.where(is_new).join(there, same, "left_semi"),
         here.where(f"NOT {is_new}").join(there, same, "left_anti"),
-        here.join(frame.groupBy(*identity).count().where("count > 1").drop("count").alias("t"), same, "left_semi"),
+        here.join(frame.groupBy(*keys).count().where("count > 1").drop("count").alias("t"), same, "left_semi"),
     )
     for found in (queries.collect(rows.limit(1), "looking for a row that does not fit") for rows in wrong):
         if found.num_rows:

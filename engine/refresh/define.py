@@ -19,6 +19,7 @@ from engine.compile.render import render
 from engine.durations import format_duration, parse_duration
 from engine.errors import (
     AlreadyExists,
+    CommitConflict,
     CycleDetected,
     DependentsExist,
     InvalidArgument,
@@ -31,7 +32,7 @@ from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import tables
 from engine.names import check_name
 from engine.observe.history import History
-from engine.records import EventKind, Initiator, Notice, ReasonCode, RefreshMode, Severity, StreamTable
+from engine.records import EventKind, Initiator, Notice, ReasonCode, RefreshMode, RefreshRecord, Severity, StreamTable
 from engine.refresh import carried
 from engine.refresh.observe import without_changes
 from engine.refresh.plans import Plans
@@ -117,15 +118,18 @@ class Definitions:
             self._compute.create_table(table.path, plan.columns, self.carried(table), comment)
             FAILPOINTS.reach(Failpoint.FOLDER_MADE)
             self._analyse(plan)
-            self._catalog.add_stream_table(table)
-            undo.insert(0, lambda: self._catalog.drop_stream_table(table.name))
-            # what is there is of one that was dropped, by a process that died before it could forget that too
-            self._history.forget(name)
-            self._events.publish(EventKind.STREAM_TABLE_CREATED, name, f"created, reads {', '.join(plan.sources)}")
-            FAILPOINTS.reach(Failpoint.CATALOGUED)
-            record = None
-            if initialize:
-                record = self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.API)
+
+            def make_known() -> None:
+                # what is there is of one that was dropped, by a process that died before it could forget that too
+                self._history.forget(name)
+                self._catalog.add_stream_table(table)
+                undo.insert(0, lambda: self._catalog.drop_stream_table(table.name))
+                self._events.publish(EventKind.STREAM_TABLE_CREATED, name, f"created, reads {', '.join(plan.sources)}")
+                FAILPOINTS.reach(Failpoint.CATALOGUED)
+
+            record = self._first_refresh(table, make_known) if initialize else None
+            if not initialize:
+                make_known()
         except (Exception, KeyboardInterrupt):
             for step in undo:
                 step()
@@ -133,6 +137,13 @@ class Definitions:
             self._history.forget(table.name)
             raise
         return CreateResult(table, created=True, refresh=record, notices=notices)
+
+    def _first_refresh(self, table: StreamTable, make_known: Callable[[], None]) -> RefreshRecord:
+        """Known to others no sooner than this thread has claimed it. Other processes may still be faster."""
+        try:
+            return self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.API, once_claimed=make_known)
+        except CommitConflict:
+            return self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.API)
 
     def _refuse_taken(self, name: str) -> None:
         try:

@@ -22,8 +22,8 @@ from engine.errors import (
     SourceWithoutChanges,
     Tampered,
 )
-from engine.lake import changes, heads, retention, stamp, tables, views
-from engine.lake.changes import ChangeKind, ChangeSummary, summarise
+from engine.lake import commits, heads, retention, stamp, tables, views
+from engine.lake.commits import ChangeKind, ChangeSummary, summarise
 from engine.lake.heads import Head, HeadReader
 from engine.records import Frontier, SourceVersion, StreamTable
 
@@ -243,7 +243,7 @@ def records_its_changes(move: SourceMove) -> bool:
 
 
 def changes_are_gone(move: SourceMove) -> bool:
-    return move.summary is not None and changes.is_gone(move.path, move.summary)
+    return move.summary is not None and commits.is_gone(move.path, move.summary)
 
 
 def past_is_readable(move: SourceMove) -> bool:

@@ -7,10 +7,8 @@ A refresh that fails changes nothing that can be seen. NO_DATA never asks Spark.
 
 from __future__ import annotations
 
-import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +25,6 @@ from engine.errors import (
     NotFound,
     RefreshCancelled,
     RefreshFailed,
-    RefreshSkipped,
     SourceHistoryLost,
     SourceReplaced,
     SourceRewound,
@@ -55,6 +52,7 @@ from engine.records import (
 )
 from engine.refresh import full
 from engine.refresh.choose import Choice, after_changes, before_changes, is_volatile
+from engine.refresh.claims import NOTHING_CHANGED, Claims
 from engine.refresh.job import Differential, Job, TooLarge
 from engine.refresh.ledger import Attempt, Done, Ledger, no_data, stamped_anew
 from engine.refresh.observe import (
@@ -74,8 +72,6 @@ from engine.refresh.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from engine.config import Settings
-
-NOTHING_CHANGED = "nothing was changed"
 
 
 class Refresher:
@@ -101,40 +97,42 @@ class Refresher:
         self._clock = clock
         self._lease_epoch = lease_epoch
         self.observer = Observer(catalog, HeadReader(), clock)
-        self._running: dict[str, RunningRefresh] = {}
-        self._cancelled: set[str] = set()
+        self._claims = Claims()
         self._closing = False
-        self._lock = threading.Lock()
 
     # ---------------------------------------------------------------- what others may ask
 
     def running(self) -> tuple[RunningRefresh, ...]:
-        with self._lock:
-            return tuple(self._running.values())
+        return self._claims.running()
 
     def cancel(self, table: StreamTable) -> bool:
         """Stops a running refresh; nothing of it will be seen. False when none runs."""
-        with self._lock:
-            running = self._running.get(table.id)
-            if running is None:
-                return False
-            self._cancelled.add(running.refresh_id)
-        self._compute.cancel(running.refresh_id)
-        return True
+        refresh_id = self._claims.cancel(table)
+        if refresh_id is not None:
+            self._compute.cancel(refresh_id)
+        return refresh_id is not None
 
     def close(self) -> None:
         """From now on refreshes may be cut off at any place: that is no failure of theirs, and is not recorded."""
         self._closing = True
 
     def refresh(
-        self, table: StreamTable, *, asked_full: bool, initiated_by: Initiator, epoch: int | None = None
+        self,
+        table: StreamTable,
+        *,
+        asked_full: bool,
+        initiated_by: Initiator,
+        epoch: int | None = None,
+        once_claimed: Callable[[], None] = lambda: None,
     ) -> RefreshRecord:
         """One refresh, from the version check to the records of it. Raises what made it fail, after recording it.
 
-        With the `epoch` of a lease it commits only while that lease is held.
+        With the `epoch` of a lease it commits only while that lease is held. `once_claimed` is done when no other
+        thread can refresh this stream table any more, and before anything else.
         """
         attempt = Attempt(uuid.uuid4().hex, table, initiated_by, self._clock.now(), Phases(), epoch)
-        with self._claimed(attempt):
+        with self._claims.claimed(attempt):
+            once_claimed()
             progress = self._catalog.get_progress(table.id)
             try:
                 done = self._attempt(attempt, progress, asked_full=asked_full)
@@ -208,7 +206,7 @@ class Refresher:
                     max_change_ratio=self._settings.refresh.max_change_ratio,
                 )
             job = self._job(attempt, plan, target, paths, chosen)
-        self._refuse_cancelled(attempt.refresh_id)
+        self._claims.refuse_cancelled(attempt.refresh_id)
         if choice.full:
             return self._full(job, choice, moves)
         try:
@@ -338,7 +336,7 @@ class Refresher:
                     case Role.NET:
                         pass  # made between the two statements
         FAILPOINTS.reach(Failpoint.CHANGES_READ)
-        self._refuse_cancelled(job.refresh_id)
+        self._claims.refuse_cancelled(job.refresh_id)
         estimates = {move.name: move.rows_estimate for move in moves}
         rows_in = sum(rows if rows is not None else estimates[name] for name, rows in rows_read.items())
         return Differential(job, prepared, moves, rows_in), rows_read
@@ -398,47 +396,8 @@ class Refresher:
             base.update(last.stamp.base_frontier if last is not None else {name: version})
         return base
 
-    # ---------------------------------------------------------------- one at a time, and cancelling
-
-    @contextmanager
-    def _claimed(self, attempt: Attempt) -> Iterator[None]:
-        table = attempt.table
-        with self._lock:
-            if table.id in self._running:
-                raise RefreshSkipped(f"{table.name} is being refreshed already", hint="wait for it, or cancel it")
-            self._running[table.id] = RunningRefresh(
-                st=table.name,
-                refresh_id=attempt.refresh_id,
-                started_at=attempt.started_at,
-                phase=Phases.ORDER[0],
-                step=0,
-                steps=len(Phases.ORDER),
-                initiated_by=attempt.initiated_by,
-            )
-        attempt.phases.on_enter = lambda phase: self._enter(attempt, phase)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._running.pop(table.id, None)
-                self._cancelled.discard(attempt.refresh_id)
-
-    def _enter(self, attempt: Attempt, phase: str) -> None:
-        self._refuse_cancelled(attempt.refresh_id)
-        with self._lock:
-            now = self._running[attempt.table.id]
-            self._running[attempt.table.id] = replace(now, phase=phase, step=Phases.ORDER.index(phase))
-
-    def _refuse_cancelled(self, refresh_id: str) -> None:
-        with self._lock:
-            cancelled = refresh_id in self._cancelled
-        if cancelled:
-            raise RefreshCancelled("the refresh was cancelled", hint=NOTHING_CHANGED)
-
     def _failure(self, error: Exception, attempt: Attempt) -> TrickleError:
-        with self._lock:
-            cancelled = attempt.refresh_id in self._cancelled
-        if cancelled:
+        if self._claims.is_cancelled(attempt.refresh_id):
             return RefreshCancelled(f"the refresh of {attempt.table.name} was cancelled", hint=NOTHING_CHANGED)
         return failures.typed(error, f"refreshing {attempt.table.name}", attempt.table.path)
 

@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from engine.errors import InvalidArgument, NotFound, SourceHistoryLost
-from engine.lake import changes, log, quoting, tables
+from engine.lake import commits, log, quoting, tables
 from engine.lake.capabilities import capabilities
-from engine.lake.changes import ChangeKind
+from engine.lake.commits import ChangeKind
 from engine.records import Column
 
 ROWS = pa.table({"k": pa.array([1, 2, 3])})
@@ -137,11 +137,11 @@ def test_a_commit_is_told_from_its_log(
     tmp_path: Path, actions: list[dict[str, Any]], kind: ChangeKind, rows: int, right: bool
 ) -> None:
     path = write_log(tmp_path / "t", actions, [said("OPTIMIZE")])
-    summary = changes.summarise(path, 0, 2)
+    summary = commits.summarise(path, 0, 2)
     assert (summary.kind, summary.rows_estimate, summary.delta_rs_is_right) == (kind, rows, right)
     assert [commit.version for commit in summary.commits] == [1, 2]
     assert not summary.metadata_changed
-    nothing = changes.summarise(path, 2, 2)
+    nothing = commits.summarise(path, 2, 2)
     assert (nothing.kind, nothing.rows_estimate, nothing.commits) == (ChangeKind.DATALESS, 0, ())
 
 
@@ -149,9 +149,9 @@ def test_history_that_was_cleaned_is_lost(tmp_path: Path) -> None:
     path = write_log(tmp_path / "t", [file("add", "f", 1)], [file("add", "g", 1)])
     log.commit_file(path, 1).unlink()
     with pytest.raises(SourceHistoryLost) as caught:
-        changes.summarise(path, 0, 2)
+        commits.summarise(path, 0, 2)
     assert "version 1" in (caught.value.detail or "")
-    assert changes.summarise(path, 1, 2).rows_estimate == 1
+    assert commits.summarise(path, 1, 2).rows_estimate == 1
 
 
 def test_a_changed_definition_is_told(tmp_path: Path) -> None:
@@ -167,12 +167,12 @@ def test_a_changed_definition_is_told(tmp_path: Path) -> None:
         [said("REPLACE TABLE"), metadata(FIELDS, "true", "id-2")],
         configuration={"delta.enableChangeDataFeed": "true"},
     )
-    wider = changes.summarise(path, 0, 1)
+    wider = commits.summarise(path, 0, 1)
     assert (wider.metadata_changed, wider.schema_changed, wider.cdf_lost_at) == (True, True, None)
     assert wider.columns_after is not None
     assert wider.columns_after[-1] == Column("new", "string")
     assert not wider.delta_rs_is_right
-    lost = changes.summarise(path, 1, 3)
+    lost = commits.summarise(path, 1, 3)
     assert (lost.schema_changed, lost.cdf_lost_at, lost.table_id_after) == (True, 2, "id-2")
 
 

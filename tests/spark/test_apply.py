@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from engine.errors import CommitConflict, NegativeMultiplicity, Tampered
 from engine.lake import apply, data_files, log, quoting, tables
 from engine.lake.apply import OPERATION, Counts
-from engine.lake.changes import ChangeKind, summarise
+from engine.lake.commits import ChangeKind, summarise
 from engine.lake.session import SparkHost
 from engine.lake.stamp import Stamp, find_refresh, foreign_change, last_stamp
 from engine.records import Column, Outcome, SourceVersion

@@ -261,7 +261,9 @@ def test_a_change_that_contradicts_what_is_stored_commits_nothing(
         from dataclasses import replace
 
         frame = spark_host.session().read.format("delta").load(table.path).where("id <> 5")
-        forged = replace(written.stamp, refresh_id="forged", sequence=written.stamp.sequence + 1)
+        forged = replace(
+            written.stamp, refresh_id="forged", sequence=written.stamp.sequence + 1, on_version=pinned.version
+        )
         apply.overwrite_frame(spark_host.session(), table.path, pinned.version, frame, forged)
         version = tables.pin(table.path).version
         shop.table("orders").delete("id = 5 or id = 6")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine.lake import changes, log, quoting, tables
-from engine.lake.changes import ChangeKind, ChangeSummary
+from engine.lake import changes, commits, log, quoting, tables
+from engine.lake.commits import ChangeKind, ChangeSummary
 from engine.lake.session import SparkHost
 from engine.records import Column
 
@@ -179,7 +179,7 @@ def test_the_chosen_reader_gives_the_difference(
     after = log.newest_version(delta_path)
     expected = difference(spark, delta_path, before, after)
 
-    summary = changes.summarise(delta_path, before, after)
+    summary = commits.summarise(delta_path, before, after)
     assert summary.kind == kind
     assert bool(expected) == (kind is not ChangeKind.DATALESS)
 
@@ -208,7 +208,7 @@ def test_a_small_change_is_a_local_relation(spark: Any, made: dict[bool, str], d
     """So Spark knows its size, and broadcasts it without asking."""
     shutil.copytree(made[True], delta_path)
     for before, reader in ((1, "delta-rs"), (2, "spark")):
-        change = read(spark, delta_path, changes.summarise(delta_path, before, before + 1))
+        change = read(spark, delta_path, commits.summarise(delta_path, before, before + 1))
         assert (change.reader, change.rows is not None) == (reader, True)
         explained = spark.sql("EXPLAIN SELECT count(*) FROM delta_x").collect()[0][0]
         assert "LocalTableScan" in explained
@@ -232,7 +232,7 @@ def test_timestamps_in_sparks_old_form_are_not_left_to_delta_rs(spark: Any, delt
         (0, ["Id", "a.b'c"], "delta-rs"),
         (1, ["at"], "delta-rs"),
     ):
-        summary = changes.summarise(delta_path, after, after + 1)
+        summary = commits.summarise(delta_path, after, after + 1)
         change = changes.read(spark, delta_path, wanted, after, after + 1, summary, "delta_x", 100)
         assert change.reader == reader
         if wanted == ["at"]:

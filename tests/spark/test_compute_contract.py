@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from engine.errors import CommitConflict, NegativeMultiplicity, Tampered
-from engine.lake import changes, log, stamp
+from engine.lake import commits, log, stamp
 from engine.lake.apply import OPERATION, Counts
 from engine.lake.compute import Compute, Query, RowIds, SparkCompute
 from engine.lake.session import SparkHost
@@ -95,7 +95,7 @@ def test_versions_and_changes_are_the_same_rows(compute: Compute, tmp_path: Path
     compute.show_version("after", path, 3, COLUMNS)
     assert shown(compute, "before") == Counter({(1, "a"): 2, (2, None): 1, (3, "c"): 1})
     assert shown(compute, "after") == Counter([(1, "a"), (2, None), (3, "c"), (4, None)])
-    counted = compute.show_change("change", path, ["k", "v"], changes.summarise(path, 2, 3), 1_000)
+    counted = compute.show_change("change", path, ["k", "v"], commits.summarise(path, 2, 3), 1_000)
     assert counted == 2
     assert shown(compute, "change") == Counter([(1, "a", -1), (4, None, 1)])
     compute.show_before("before_again", "after", "change", COLUMNS)

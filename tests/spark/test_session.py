@@ -226,7 +226,7 @@ def test_a_cluster_master_runs_it(tmp_path: Path) -> None:
     running = script(
         tmp_path,
         f"""
-        from engine.lake import changes, tables
+        from engine.lake import changes, commits, tables
         from engine.records import Column
         session = host.session()
         path = {str(table)!r}
@@ -234,7 +234,7 @@ def test_a_cluster_master_runs_it(tmp_path: Path) -> None:
         tables.create(session, path, (Column("k", "bigint"),), properties)
         session.range(1000).selectExpr("id AS k").repartition(4).write.format("delta").mode("append").save(path)
         session.sql(f"DELETE FROM delta.`{{path}}` WHERE k % 10 = 0")
-        summary = changes.summarise(path, 1, 2)
+        summary = commits.summarise(path, 1, 2)
         changes.read(session, path, ["k"], 1, 2, summary, "delta_x", 0)
         print(session.sql("SELECT sum(__w) AS w, sum(k) AS k FROM delta_x").collect(), flush=True)
         host.stop()

@@ -22,7 +22,7 @@ from engine.compile.places import view_name
 from engine.compile.render import render
 from engine.lake import apply, changes, log, queries, tables
 from engine.lake.apply import OPERATION, Commit, Counts
-from engine.lake.changes import ChangeKind, ChangeSummary
+from engine.lake.commits import ChangeKind, ChangeSummary
 from engine.lake.compute import Query, Result, RowIds
 from engine.lake.stamp import Stamp
 from engine.lake.tables import Pinned

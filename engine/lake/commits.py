@@ -1,0 +1,247 @@
+"""What commits of a table did to its rows: told from its log alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+from urllib.parse import unquote
+
+from engine.errors import SourceHistoryLost
+from engine.lake import log, tables
+from engine.lake.tables import CDF_PROPERTY, is_on
+from engine.records import Column
+
+#: so many files of changes are opened to count their rows where the commit does not say
+_COUNTED_FILES = 64
+#: a row takes at least so many bytes, roughly, where nobody counted
+_BYTES_PER_ROW = 16
+
+
+class ChangeKind(IntEnum):
+    """What a commit does to the rows; the kind of several commits is the greatest of theirs."""
+
+    DATALESS = 0
+    APPEND = 1
+    CHANGE = 2
+    OVERWRITE = 3
+
+
+@dataclass(frozen=True)
+class CommitChange:
+    version: int
+    kind: ChangeKind
+    operation: str
+    #: rows that the Change Data Feed has for it: an update counts twice
+    rows_estimate: int
+    bytes: int
+    has_change_files: bool
+    deletion_vectors: bool
+    #: the files that the Change Data Feed of this commit is made of, as the log names them
+    files: tuple[str, ...]
+
+    @property
+    def delta_rs_is_right(self) -> bool:
+        """delta-rs reads change files and plain added files rightly; with deletion vectors it guesses."""
+        return self.kind is ChangeKind.DATALESS or self.has_change_files or not self.deletion_vectors
+
+
+@dataclass(frozen=True)
+class ChangeSummary:
+    after_version: int
+    upto_version: int
+    commits: tuple[CommitChange, ...]
+    #: the definition changed in between: columns before and after, if they differ
+    columns_before: tuple[Column, ...] | None = None
+    columns_after: tuple[Column, ...] | None = None
+    metadata_changed: bool = False
+    protocol_changed: bool = False
+    #: a version in between from which on changes were not recorded
+    cdf_lost_at: int | None = None
+    #: the table was replaced by another one
+    table_id_after: str | None = None
+
+    @property
+    def kind(self) -> ChangeKind:
+        return max((commit.kind for commit in self.commits), default=ChangeKind.DATALESS)
+
+    @property
+    def rows_estimate(self) -> int:
+        return sum(commit.rows_estimate for commit in self.commits)
+
+    @property
+    def bytes(self) -> int:
+        return sum(commit.bytes for commit in self.commits)
+
+    @property
+    def has_change_files(self) -> bool:
+        return any(commit.has_change_files for commit in self.commits)
+
+    @property
+    def deletion_vectors(self) -> bool:
+        return any(commit.deletion_vectors for commit in self.commits)
+
+    @property
+    def schema_changed(self) -> bool:
+        return self.columns_before != self.columns_after
+
+    @property
+    def delta_rs_is_right(self) -> bool:
+        return all(commit.delta_rs_is_right for commit in self.commits) and not self.schema_changed
+
+
+def summarise(path: str, after_version: int, upto_version: int) -> ChangeSummary:
+    """From the commit files alone: no data is read, and Spark is not asked."""
+    commits: list[CommitChange] = []
+    definitions: list[dict[str, Any]] = []
+    protocol_changed = False
+    cdf_lost_at: int | None = None
+    for version in range(after_version + 1, upto_version + 1):
+        found = log.actions(path, version)
+        if found is None:
+            raise SourceHistoryLost(
+                f"The history of {path} no longer reaches back to version {after_version}.",
+                detail=f"The commit file of version {version} is gone.",
+                hint="The stream table has to be reinitialized; raise delta.logRetentionDuration of the source.",
+            )
+        commits.append(_classified(path, version, found))
+        for action in found:
+            protocol_changed = protocol_changed or "protocol" in action
+            if "metaData" in action:
+                definitions.append(action["metaData"])
+                configuration = action["metaData"].get("configuration") or {}
+                if cdf_lost_at is None and not is_on(configuration, CDF_PROPERTY):
+                    cdf_lost_at = version
+    if not definitions:
+        return ChangeSummary(after_version, upto_version, tuple(commits), protocol_changed=protocol_changed)
+    last = log.Definition(upto_version, definitions[-1], {})
+    return ChangeSummary(
+        after_version,
+        upto_version,
+        tuple(commits),
+        columns_before=tables.columns(path, after_version) if after_version >= 0 else None,
+        columns_after=tables.columns_of(last.schema),
+        metadata_changed=True,
+        protocol_changed=protocol_changed,
+        cdf_lost_at=cdf_lost_at,
+        table_id_after=last.table_id,
+    )
+
+
+def is_gone(path: str, summary: ChangeSummary) -> bool:
+    """Was a file removed that the changes have to be read from? Remote folders are not asked."""
+    folder = log.local_path(path)
+    if folder is None:
+        return False
+    return any(not (folder / unquote(file)).exists() for commit in summary.commits for file in commit.files)
+
+
+def _classified(path: str, version: int, found: list[dict[str, Any]]) -> CommitChange:
+    said: dict[str, Any] = next((action["commitInfo"] for action in found if "commitInfo" in action), {})
+    info = log.info_of(version, said)
+    added = [action["add"] for action in found if _changes(action.get("add"))]
+    removed = [action["remove"] for action in found if _changes(action.get("remove"))]
+    change_files = [action["cdc"] for action in found if "cdc" in action]
+    vectors = any(file.get("deletionVector") for file in (*added, *removed))
+    if not (added or removed or change_files):
+        kind = ChangeKind.DATALESS
+    elif _is_overwrite(info, added, change_files):
+        kind = ChangeKind.OVERWRITE
+    elif removed or change_files:
+        kind = ChangeKind.CHANGE
+    else:
+        kind = ChangeKind.APPEND
+    files = change_files or [*added, *removed]
+    return CommitChange(
+        version,
+        kind,
+        info.operation,
+        _rows(path, info, added, removed, change_files),
+        sum(int(file.get("size") or 0) for file in files),
+        bool(change_files),
+        vectors,
+        tuple(str(file["path"]) for file in files),
+    )
+
+
+def _changes(file: dict[str, Any] | None) -> bool:
+    return bool(file) and bool((file or {}).get("dataChange", True))
+
+
+def _is_overwrite(info: log.CommitInfo, added: list[dict[str, Any]], change_files: list[dict[str, Any]]) -> bool:
+    """Commits that put one state of the table in the place of another."""
+    operation = info.operation.upper()
+    if operation in ("RESTORE", "TRUNCATE", "CLONE") or "REPLACE TABLE" in operation:
+        return True
+    if operation == "WRITE":
+        mode = str(info.parameters.get("mode", "")).lower()
+        return mode == "overwrite" and not info.parameters.get("predicate")
+    # a DELETE that needs no change files removed whole files: all of the table, or whole partitions
+    predicate = str(info.parameters.get("predicate", "")).strip()
+    return operation == "DELETE" and not added and not change_files and predicate in ("", "[]", '["true"]')
+
+
+def _rows(
+    path: str,
+    info: log.CommitInfo,
+    added: list[dict[str, Any]],
+    removed: list[dict[str, Any]],
+    change_files: list[dict[str, Any]],
+) -> int:
+    if change_files:
+        return _rows_of_change_files(path, info, change_files)
+    live: dict[str, int] = {}
+    for file, sign in (*((file, 1) for file in added), *((file, -1) for file in removed)):
+        path_of_file = str(file["path"])
+        live[path_of_file] = live.get(path_of_file, 0) + sign * _rows_of_file(path, file)
+    return sum(map(abs, live.values()))
+
+
+def _rows_of_file(path: str, file: dict[str, Any]) -> int:
+    vector = file.get("deletionVector") or {}
+    try:
+        counted = json.loads(file.get("stats") or "{}").get("numRecords")
+    except ValueError:
+        counted = None
+    if counted is None:  # Spark does not repeat the statistics of a file when it removes it
+        counted = _counted(path, [file])
+    return max(0, int(counted) - int(vector.get("cardinality") or 0))
+
+
+def _rows_of_change_files(path: str, info: log.CommitInfo, change_files: list[dict[str, Any]]) -> int:
+    """Counted by the commit where it says so; else by the files' own ends."""
+    metrics = info.metrics
+    counted = {
+        "UPDATE": (("numUpdatedRows", 2), ("num_updated_rows", 2)),
+        "DELETE": (("numDeletedRows", 1), ("num_deleted_rows", 1)),
+        "MERGE": (
+            ("numTargetRowsInserted", 1),
+            ("numTargetRowsUpdated", 2),
+            ("numTargetRowsDeleted", 1),
+            ("num_target_rows_inserted", 1),
+            ("num_target_rows_updated", 2),
+            ("num_target_rows_deleted", 1),
+        ),
+    }.get(info.operation.upper(), ())
+    said = [int(metrics[name]) * times for name, times in counted if str(metrics.get(name, "")).isdigit()]
+    if said:
+        return sum(said)
+    return _counted(path, change_files)
+
+
+def _counted(path: str, files: list[dict[str, Any]]) -> int:
+    """The rows of some files: by their own ends where they are at hand, else guessed from their size."""
+    import pyarrow.parquet as pq
+
+    folder = log.local_path(path)
+    if folder is not None and len(files) <= _COUNTED_FILES:
+        try:
+            return sum(int(pq.read_metadata(folder / unquote(str(file["path"]))).num_rows) for file in files)
+        except OSError:
+            return _guessed(files)
+    return _guessed(files)
+
+
+def _guessed(files: list[dict[str, Any]]) -> int:
+    return sum(int(file.get("size") or 0) for file in files) // _BYTES_PER_ROW
