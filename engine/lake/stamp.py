@@ -103,9 +103,9 @@ def foreign_change(path: str, after_version: int, upto_version: int, ours: int |
     Another stamp makes nothing better: it says of rows that we did not see what they were for somebody else.
     """
     for version in range(after_version + 1, upto_version + 1):
-        found = log.actions(path, version)
         if version == ours:
             continue
+        found = log.actions(path, version)
         if found is None:
             return f"version {version}, whose commit file is gone"
         said: dict[str, Any] = next((action["commitInfo"] for action in found if "commitInfo" in action), {})

@@ -162,7 +162,7 @@ class Refresher:
             chosen = self.observer.heads(paths)
             FAILPOINTS.reach(Failpoint.SOURCES_CHOSEN)
             if not asked_full and _nothing_changed(table, target, chosen):
-                return self._no_data(attempt, target, chosen)
+                return self._no_data(attempt, target, paths, chosen)
         self._compute.wait_ready()
         with self._compute.tagged(attempt.refresh_id):
             return self._with_spark(attempt, progress, target, paths, chosen, asked_full=asked_full)
@@ -189,14 +189,14 @@ class Refresher:
             if any(move.schema_changed for move in moves):
                 self._plans.forget(table.id)
             if choice is None and not any(move.schema_changed for move in moves) and _without_change(moves):
-                return self._no_data(attempt, target, chosen)
+                return self._no_data(attempt, target, paths, chosen)
         with phases.phase("plan"):
             plan = self._plans.plan_of(table)
             if choice is None and plan.fingerprint != table.fingerprint:
                 text = "its query means something else by now: a source has another schema, or a function another body"
                 choice = Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
             if choice is None and _without_change(moves):
-                return self._no_data(attempt, target, chosen)
+                return self._no_data(attempt, target, paths, chosen)
             if choice is None:
                 choice = after_changes(
                     table,
@@ -254,10 +254,10 @@ class Refresher:
             Outcome.FULL, Reason(ReasonCode.NO_CHANGE_FEED, f"{mute.name} does not record its changes")
         ), moves
 
-    def _no_data(self, attempt: Attempt, target: Target, chosen: Frontier) -> Done:
+    def _no_data(self, attempt: Attempt, target: Target, paths: dict[str, str], chosen: Frontier) -> Done:
         """Nothing is written, until the last stamp is so old that the history which it refers to may soon be gone."""
         table = attempt.table
-        if not self.observer.stamp_is_old(target, (table.path, *map(self._plans.relations.path, table.sources))):
+        if not self.observer.stamp_is_old(target, (table.path, *paths.values())):
             return no_data(target, chosen)
         self._refuse_fenced(attempt)
         written = Stamp(
@@ -305,9 +305,8 @@ class Refresher:
         if applied is None:
             raise InternalError(f"no strategy fits the change of {job.table.name}")
         rows = operators(job.plan.tree, moves, rows_read, applied, full=False)
-        wrote = applied.version is not None
-        sequence, refresh_id = (job if wrote else job.target).sequence, (job if wrote else job.target).refresh_id
-        return Done(choice, applied, job.chosen, sequence, refresh_id, work.rows_in, rows)
+        last = job if applied.version is not None else job.target
+        return Done(choice, applied, job.chosen, last.sequence, last.refresh_id, work.rows_in, rows)
 
     def _prepare(
         self, job: Job, moves: tuple[SourceMove, ...], rebuilt: frozenset[str]

@@ -15,7 +15,9 @@ from engine.errors import TrickleError
 from engine.failpoints import Failpoint
 from engine.records import Outcome, RefreshRecord
 from tests.faults.children import PATIENCE_S
+from tests.faults.troubles import REFRESH_POINTS
 from tests.faults.witness import Broken, Watched, Witness, strangers
+from tests.spark.shop import ORDERS
 
 #: a change of more rows is Spark's to commit
 DRIVER_ROWS = 12
@@ -27,9 +29,6 @@ BY_REGION = (
     "FROM {orders} o JOIN customers c ON o.customer = c.id WHERE o.status <> 'void' GROUP BY c.region"
 )
 
-ORDERS = pa.schema(
-    [("id", pa.int64()), ("customer", pa.int64()), ("amount", pa.decimal128(12, 2)), ("status", pa.string())]
-)
 CUSTOMERS = pa.table({"id": range(5), "region": [f"r{n % 3}" for n in range(5)]})
 
 
@@ -73,12 +72,8 @@ class Case:
         return Failpoint.CHANGES_READ if self.strategy == "overwrite" else Failpoint.COMMIT
 
 
-_ALL = tuple(Failpoint)
-REFRESH_POINTS = _ALL[_ALL.index(Failpoint.TARGET_READ) : _ALL.index(Failpoint.HISTORY_WRITTEN) + 1]
 _NOT_PASSED = {
     "no data": (Failpoint.CHANGES_READ, Failpoint.COMPUTED, Failpoint.COMMIT),
-    # a full refresh computes while it commits
-    "overwrite": (Failpoint.COMPUTED,),
 }
 
 CASES = (
