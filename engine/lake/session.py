@@ -167,7 +167,11 @@ class SparkHost:
                 context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 
     def cancel(self, tag: str) -> None:
-        """Stop what runs under the tag and what would be started under it later. Tags are used once."""
+        """Stop what runs under the tag and what would be started under it later. Tags are used once.
+
+        Its jobs end at once. Their tasks look for that with each batch of rows they read: one that makes very much of
+        few rows (a cross join) keeps its core until its batch is done. What it writes is nobody's.
+        """
         shared = self._shared
         if shared is not None and shared.jvm.alive():
             self._scala_context(shared).cancelJobGroupAndFutureJobs(tag)
