@@ -8,7 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from engine.config import Settings
 
 log = logging.getLogger(__name__)
+
+CANCEL_AGAIN_S = 0.2
 
 #: PySpark can hold one JVM per process: hosts of one configuration share it
 _shared_lock = threading.Lock()
@@ -70,6 +72,8 @@ class SparkHost:
         self._starter: threading.Thread | None = None
         self._stopping = threading.Event()
         self._java = ""
+        #: what is being worked under now
+        self._tags: set[str] = set()
 
     # -- life ---------------------------------------------------------------------------------------------
 
@@ -159,9 +163,11 @@ class SparkHost:
         """Everything that this thread runs inside can be cancelled by its tag."""
         context = self._require().jvm.context
         context.setJobGroup(tag, tag, interruptOnCancel=False)
+        self._tags.add(tag)
         try:
             yield
         finally:
+            self._tags.discard(tag)
             if self._shared is not None and self._shared.jvm.alive():
                 context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
                 context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
@@ -172,9 +178,23 @@ class SparkHost:
         Its jobs end at once. Their tasks look for that with each batch of rows they read: one that makes very much of
         few rows (a cross join) keeps its core until its batch is done. What it writes is nobody's.
         """
+        self._cancel(tag)
+        if tag in self._tags:
+            threading.Thread(target=self._cancel_until_left, args=(tag,), name="spark-cancel", daemon=True).start()
+
+    def _cancel(self, tag: str) -> None:
         shared = self._shared
         if shared is not None and shared.jvm.alive():
             self._scala_context(shared).cancelJobGroupAndFutureJobs(tag)
+
+    def _cancel_until_left(self, tag: str) -> None:
+        """Seen with Spark 4.2: it refuses the jobs of a cancelled group, but not the shuffle stages that adaptive
+        execution starts by themselves. So it is told again for as long as somebody works under the tag."""
+        from py4j.protocol import Py4JError
+
+        with suppress(Py4JError, OSError):  # the JVM is gone, and what ran with it
+            while tag in self._tags and not self._stopping.wait(CANCEL_AGAIN_S):
+                self._cancel(tag)
 
     def running_jobs(self) -> int:
         from py4j.protocol import Py4JError

@@ -129,6 +129,19 @@ def test_what_runs_under_a_tag_is_cancelled(spark_host: SparkHost) -> None:
     assert spark_host.running_jobs() == 0
 
 
+def test_a_shuffle_that_begins_after_the_cancellation_is_cancelled_too(spark_host: SparkHost) -> None:
+    """Spark refuses later jobs of a cancelled group, but adaptive execution starts shuffles that are no jobs."""
+    session = spark_host.session()
+    with spark_host.tagged("refresh-2"):
+        spark_host.cancel("refresh-2")
+        began = time.monotonic()
+        with pytest.raises(Exception, match="cancelled") as caught:
+            session.sql("SELECT id % 7 AS k, count(*) FROM range(0, 600000000, 1, 600) GROUP BY id % 7").collect()
+    assert isinstance(failures.typed(caught.value, "The query"), RefreshCancelled)
+    assert time.monotonic() - began < 10
+    assert session.sql("SELECT 1 AS a").collect()[0]["a"] == 1
+
+
 def test_engines_of_one_process_share_it(spark_host: SparkHost, tmp_path: Path) -> None:
     settings = config.load(tmp_path)
     second = SparkHost(settings, tmp_path / "logs")
