@@ -317,7 +317,7 @@ class Engine:
     def _set_paused(self, name: str, *, paused: bool) -> StreamTableStatus:
         core = self._writing
         table = self._catalog.get_stream_table(name)
-        self._catalog.save_progress(replace(self._catalog.get_progress(table.id), paused=paused))
+        self._catalog.change_progress(table.id, lambda now: replace(now, paused=paused))
         core.scheduler.wake()
         return self.status(name)
 
@@ -330,8 +330,10 @@ class Engine:
         self._host.wait_ready()
         result = self._core.verify(table)
         if not self.read_only:
-            progress = self._catalog.get_progress(table.id)
-            self._catalog.save_progress(replace(progress, verified_at=self._clock.now(), verified_equal=result.equal))
+            at = self._clock.now()
+            self._catalog.change_progress(
+                table.id, lambda now: replace(now, verified_at=at, verified_equal=result.equal)
+            )
         return result
 
     def repair(self) -> RepairResult:

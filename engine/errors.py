@@ -17,7 +17,7 @@
     │   ├── CommitConflict         somebody else was faster (retried)
     │   ├── NegativeMultiplicity   a row would be deleted that is not there
     │   ├── Tampered               somebody else wrote the stream table
-    │   └── RefreshSkipped, RefreshCancelled, NotPopulated, RefreshFailed
+    │   └── RefreshSkipped, RefreshOvertaken, RefreshCancelled, NotPopulated, RefreshFailed
     ├── WorkspaceError             the folder .trickle/
     │   ├── WorkspaceMissing, WorkspaceTooNew, WorkspaceTooOld, CatalogCorrupt
     │   └── CatalogBusy, StorageFull       (retried)
@@ -30,8 +30,10 @@ Handlers decide by type and by `retryable`, never by text.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,17 @@ class TrickleError(Exception):
         self.detail = detail
         self.hint = hint
         self.position = position
+
+    def naming(self, names: Mapping[str, str]) -> Self:
+        """The same error, speaking of tables by the names that people gave to these paths."""
+        message = self.message
+        for path in sorted(names, key=len, reverse=True):
+            message = message.replace(path, names[path])
+        if message == self.message:
+            return self
+        named = copy(self)
+        named.args, named.message = (message,), message
+        return named
 
     @property
     def code(self) -> str:
@@ -192,6 +205,12 @@ class Tampered(RefreshError):
 
 
 class RefreshSkipped(RefreshError):
+    exit_code = 3
+
+
+class RefreshOvertaken(RefreshError):
+    """Another process refreshed it meanwhile."""
+
     exit_code = 3
 
 

@@ -73,6 +73,7 @@ class ReasonCode(StrEnum):
     TAMPERED = "tampered"
     VOLATILE = "volatile"
     CANCELLED = "cancelled"
+    OVERTAKEN = "overtaken"
     FAILED = "failed"
     NO_DATA = "no_data"
 
@@ -99,6 +100,8 @@ class SourceVersion:
     version: int
     identity: str
     table_id: str
+    #: a file that was added (+) or removed (-) by then: it still tells, when that commit's own file is cleaned away
+    witness: str = ""
 
 
 #: the version of each direct source that a stream table's rows stand for

@@ -31,3 +31,8 @@ def is_integer(spelled: str) -> bool:
 
 def is_float(spelled: str) -> bool:
     return spelled in FLOATS
+
+
+def has_float(spelled: str) -> bool:
+    """Is there a floating-point number anywhere in values of this type?"""
+    return any(name in spelled for name in FLOATS)

@@ -61,7 +61,7 @@ def stream_table(path: Path, row: sqlite3.Row, sources: tuple[str, ...]) -> Stre
             refresh_mode=RefreshMode(row["refresh_mode"]),
             schedule=row["schedule"],
             interval_s=row["interval_s"],
-            path=row["path"],
+            path=str(path.parent / row["path"]) if "://" not in row["path"] else row["path"],
             owner=row["owner"],
             created_at=datetime.fromisoformat(row["created_at"]),
             sources=sources,
@@ -71,6 +71,12 @@ def stream_table(path: Path, row: sqlite3.Row, sources: tuple[str, ...]) -> Stre
             full_reason=None if reason is None else loads(Reason, reason),
             comment=row["comment"],
         )
+
+
+def path_text(table_path: str, catalog: Path) -> str:
+    """Of a table inside the workspace from there: a workspace that is moved or copied has its own tables."""
+    folder = Path(table_path)
+    return str(folder.relative_to(catalog.parent)) if catalog.parent in folder.parents else table_path
 
 
 def progress(path: Path, row: sqlite3.Row) -> Progress:

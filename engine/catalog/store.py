@@ -116,7 +116,7 @@ class Catalog:
             connection.execute(
                 f"INSERT INTO stream_tables ({_STREAM_TABLE_COLUMNS}) "  # noqa: S608 (a constant)
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (table.id, table.name, *_definition(table)),
+                (table.id, table.name, *_definition(table, self.path)),
             )
             _write_reads(connection, table)
 
@@ -133,7 +133,7 @@ class Catalog:
                 "UPDATE stream_tables SET name = ?, query = ?, refresh_mode = ?, schedule = ?, interval_s = ?, "
                 "path = ?, owner = ?, created_at = ?, columns_json = ?, fingerprint = ?, append_only = ?, "
                 "full_reason_json = ?, comment = ? WHERE id = ?",
-                (table.name, *_definition(table), table.id),
+                (table.name, *_definition(table, self.path), table.id),
             )
             connection.execute("DELETE FROM reads WHERE st_id = ?", (table.id,))
             _write_reads(connection, table)
@@ -195,37 +195,47 @@ class Catalog:
             found = connection.execute("SELECT * FROM progress").fetchall()
         return {row["st_id"]: rows.progress(self.path, row) for row in found}
 
-    def save_progress(self, progress: Progress) -> None:
+    def change_progress(self, st_id: str, change: Callable[[Progress], Progress]) -> None:
+        """Nothing that another process writes meanwhile is lost."""
         with self._database.write() as connection:
-            known = connection.execute("SELECT 1 FROM stream_tables WHERE id = ?", (progress.st_id,)).fetchone()
-            if known is None:
-                raise NotFound(
-                    "the stream table is gone",
-                    detail="it was dropped meanwhile",
-                    hint="nothing is left to do",
-                )
-            connection.execute(
-                "REPLACE INTO progress (st_id, sequence, refresh_id, frontier_json, data_as_of_at, populated, paused, "
-                "consecutive_errors, error, error_code, error_hint, error_at, verified_at, verified_equal, "
-                "next_due_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    progress.st_id,
-                    progress.sequence,
-                    progress.refresh_id,
-                    None if progress.frontier is None else dumps(progress.frontier),
-                    time_text(progress.data_as_of_at),
-                    progress.populated,
-                    progress.paused,
-                    progress.consecutive_errors,
-                    progress.error,
-                    progress.error_code,
-                    progress.error_hint,
-                    time_text(progress.error_at),
-                    time_text(progress.verified_at),
-                    progress.verified_equal,
-                    time_text(progress.next_due_at),
-                ),
+            row = connection.execute("SELECT * FROM progress WHERE st_id = ?", (st_id,)).fetchone()
+            self._write_progress(connection, change(Progress(st_id) if row is None else rows.progress(self.path, row)))
+
+    def save_progress(self, progress: Progress) -> None:
+        """Whatever was there."""
+        with self._database.write() as connection:
+            self._write_progress(connection, progress)
+
+    def _write_progress(self, connection: sqlite3.Connection, progress: Progress) -> None:
+        known = connection.execute("SELECT 1 FROM stream_tables WHERE id = ?", (progress.st_id,)).fetchone()
+        if known is None:
+            raise NotFound(
+                "the stream table is gone",
+                detail="it was dropped meanwhile",
+                hint="nothing is left to do",
             )
+        connection.execute(
+            "REPLACE INTO progress (st_id, sequence, refresh_id, frontier_json, data_as_of_at, populated, paused, "
+            "consecutive_errors, error, error_code, error_hint, error_at, verified_at, verified_equal, "
+            "next_due_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                progress.st_id,
+                progress.sequence,
+                progress.refresh_id,
+                None if progress.frontier is None else dumps(progress.frontier),
+                time_text(progress.data_as_of_at),
+                progress.populated,
+                progress.paused,
+                progress.consecutive_errors,
+                progress.error,
+                progress.error_code,
+                progress.error_hint,
+                time_text(progress.error_at),
+                time_text(progress.verified_at),
+                progress.verified_equal,
+                time_text(progress.next_due_at),
+            ),
+        )
 
     # --- numbers, events, meta -----------------------------------------------------------------------------
 
@@ -279,13 +289,13 @@ class Catalog:
             connection.execute("REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
 
 
-def _definition(table: StreamTable) -> tuple[Any, ...]:
+def _definition(table: StreamTable, beside: Path) -> tuple[Any, ...]:
     return (
         table.query,
         table.refresh_mode.value,
         table.schedule,
         table.interval_s,
-        table.path,
+        rows.path_text(table.path, beside),
         table.owner,
         time_text(table.created_at),
         dumps(table.columns),

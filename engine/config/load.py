@@ -102,12 +102,13 @@ def _from_texts(texts: Mapping[str, str], name_of: Callable[[str], str]) -> dict
     values: Values = {}
     for key, text in texts.items():
         if key.startswith("spark.conf.") and key != "spark.conf.":
-            values.setdefault("spark.conf", {})[key.removeprefix("spark.conf.")] = text
-            continue
-        if key not in BY_KEY or BY_KEY[key].type == "table":
+            key, value = "spark.conf", {**values.get("spark.conf", {}), key.removeprefix("spark.conf."): text}
+        elif key not in BY_KEY or BY_KEY[key].type == "table":
             raise ConfigError(f"unknown setting {key}", hint=did_you_mean(key, tuple(BY_KEY)))
+        else:
+            value = _from_text(BY_KEY[key], text)
         try:
-            values[key] = validate(BY_KEY[key], _from_text(BY_KEY[key], text))
+            values[key] = validate(BY_KEY[key], value)
         except InvalidArgument as error:
             raise ConfigError(f"{name_of(key)}: {error.message}", detail=error.detail, hint=error.hint) from error
     return values

@@ -26,6 +26,18 @@ def _setting(
     return made
 
 
+#: settings of Spark that nobody may choose: the answers depend on them, and so does every fingerprint
+FIXED_CONF: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # a `${…}` in a query is the query's own text
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Spark's own old form of timestamps: delta-rs reads those before 1677 and after 2262 as others, silently
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+
+
 @dataclass(frozen=True)
 class WorkspaceSettings:
     name: str = _setting("", "On screen; empty: the name that it was made with, or its folder's.")

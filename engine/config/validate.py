@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from engine.config.table import BY_KEY, Setting
+from engine.config.table import BY_KEY, FIXED_CONF, Setting
 from engine.durations import parse_duration
 from engine.errors import ConfigError, InvalidArgument
 
@@ -57,6 +57,10 @@ def _flat(setting: Setting, table: Mapping[str, Any], prefix: str = "") -> dict[
     """Spark's names are dotted, with quotes or without: a.b = 1 and "a.b" = 1 are the same."""
     flat: dict[str, str] = {}
     for name, value in table.items():
+        if prefix + name in FIXED_CONF:
+            raise _bad(
+                setting, value, f"{prefix}{name} is the same for all: what is stored depends on it", "leave it out"
+            )
         match value:
             case dict():
                 flat |= _flat(setting, value, f"{prefix}{name}.")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine.algebra.types import is_float
 from engine.errors import CommitConflict, InternalError, NegativeMultiplicity, Tampered
 from engine.failpoints import FAILPOINTS, Failpoint
-from engine.lake import capabilities, data_files, failures, log, misfits, quoting
+from engine.lake import capabilities, data_files, failures, hold, log, misfits, quoting
 from engine.lake.stamp import Stamp, find_refresh, foreign_change
 from engine.lake.tables import Pinned, pin
 
@@ -54,7 +54,7 @@ def append(pinned: Pinned, rows: pa.Table, stamp: Stamp) -> Commit:
 
     started = time.perf_counter()
     _refuse_used_sequence(pinned, stamp)
-    with _committing(pinned.path):
+    with _committing(pinned.path, stamp):
         write_deltalake(
             pinned.handle,
             _shaped(pinned, rows),
@@ -70,7 +70,7 @@ def merge(pinned: Pinned, change_set: pa.Table, identity: Sequence[str], stamp: 
     started = time.perf_counter()
     _refuse_used_sequence(pinned, stamp)
     names = [column.name for column in pinned.columns]
-    with _naming_a_row(lambda: misfits.of_rows(pinned, change_set, identity)), _committing(pinned.path):
+    with _naming_a_row(lambda: misfits.of_rows(pinned, change_set, identity)), _committing(pinned.path, stamp):
         merger = pinned.handle.merge(
             _shaped(pinned, change_set, with_operation=True),
             predicate=" AND ".join(f"({_same(column, change_set)})" for column in identity),
@@ -103,7 +103,7 @@ def empty(pinned: Pinned, stamp: Stamp) -> Commit:
     started = time.perf_counter()
     _refuse_used_sequence(pinned, stamp)
     handle = pinned.handle
-    with _committing(pinned.path):
+    with _committing(pinned.path, stamp):
         handle.create_write_transaction(
             [],
             "append",
@@ -138,7 +138,7 @@ def merge_frame(
     )
     _refuse_newer(path, pinned_version)
     naming = _naming_a_row(lambda: misfits.of_frame(session, path, pinned_version, frame, identity))
-    with naming, _committing(path), _stamped(session, stamp):
+    with naming, _committing(path, stamp), _stamped(session, stamp):
         frame.createOrReplaceTempView(view)
         try:
             session.sql(" ".join(clauses))
@@ -185,7 +185,7 @@ def overwrite_frame(
     written = data_files.write(
         frame, path, f"{data_files.PREFIX}{stamp.sequence}-{stamp.refresh_id}", pinned.properties
     )
-    with _committing(path):
+    with _committing(path, stamp):
         pinned.handle.create_write_transaction(
             written.files, "overwrite", pinned.handle.schema(), commit_properties=_properties(stamp)
         )
@@ -198,7 +198,7 @@ def _takes_files(pinned: Pinned, frame: DataFrame) -> bool:
     if log.local_path(pinned.path) is None or definition.partition_columns:
         return False
     never_null = {field.name for field in frame.schema.fields if not field.nullable}
-    return capabilities.of(definition).can_driver_merge and all(
+    return capabilities.of(definition, pinned.path).can_driver_merge and all(
         column.nullable or column.name in never_null for column in pinned.columns
     )
 
@@ -215,7 +215,7 @@ def _write_frame(
 ) -> Commit:
     started = time.perf_counter()
     _refuse_newer(path, pinned_version)
-    with _committing(path), _stamped(session, stamp):
+    with _committing(path, stamp), _stamped(session, stamp):
         writer = frame.write.format("delta").mode(mode)
         (writer.option("overwriteSchema", "true") if new_schema else writer).save(path)
     version, metrics = _found(path, pinned_version, stamp)
@@ -293,9 +293,9 @@ def _stamped(session: SparkSession, stamp: Stamp) -> Iterator[None]:
 
 
 @contextmanager
-def _committing(path: str) -> Iterator[None]:
+def _committing(path: str, stamp: Stamp) -> Iterator[None]:
     try:
-        with FAILPOINTS.around(Failpoint.COMMIT):
+        with hold.for_commit(path, stamp.st_id), FAILPOINTS.around(Failpoint.COMMIT):
             yield
     except Exception as error:
         raise failures.typed(error, f"The commit to {path}", path) from error

@@ -11,6 +11,8 @@ from engine.lake.tables import CDF_PROPERTY, is_on
 _READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 #: writer features with which its merge and append are right, on top of those
 _WRITABLE = frozenset({"appendOnly", "invariants", "changeDataFeed", "domainMetadata"})
+#: in a path: what delta-rs opens but breaks down on when it reads changes or writes (seen with 1.6)
+_NOT_IN_PATHS = frozenset("[]^|")
 
 
 @dataclass(frozen=True)
@@ -30,22 +32,23 @@ class Capabilities:
 
 
 def capabilities(path: str) -> Capabilities:
-    return of(log.definition(path))
+    return of(log.definition(path), path)
 
 
-def of(definition: log.Definition) -> Capabilities:
+def of(definition: log.Definition, path: str) -> Capabilities:
     properties, features = definition.properties, definition.features
     mapping = properties.get("delta.columnMapping.mode", "none").lower() != "none"
     clustered = "clustering" in features
     tracking = is_on(properties, "delta.enableRowTracking")
-    readers = frozenset(definition.protocol.get("readerFeatures") or ())
-    reading: list[str] = []
+    odd = "".join(sorted(_NOT_IN_PATHS & set(path)))
+    reading = [f"{odd} in its path: changes are read by Spark"] if odd else []
     if mapping:
         reading.append("column mapping: changes are read by Spark")
     reading += [
-        f"table feature {name}: changes are read by Spark" for name in sorted(readers - _READABLE - {"columnMapping"})
+        f"table feature {name}: changes are read by Spark"
+        for name in sorted(definition.reader_features - _READABLE - {"columnMapping"})
     ]
-    merging: list[str] = []
+    merging = [f"{odd} in its path: changes are committed by Spark"] if odd else []
     if mapping:
         merging.append("column mapping: changes are committed by Spark")
     if clustered:

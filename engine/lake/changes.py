@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from engine.lake import capabilities, failures, log, quoting, tables, views
+from engine.algebra.nodes import WEIGHT
+from engine.lake import capabilities, failures, log, netting, quoting, tables, views
 from engine.lake.commits import ChangeKind, ChangeSummary
-from engine.lake.views import WEIGHT
 from engine.records import Column
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ def _read(
         rows = _from_delta_rs(path, columns, after_version, upto_version, max_driver_rows)
         if rows is not None:
             if summary.kind is not ChangeKind.APPEND:
-                rows = net(rows) if can_net(rows) else _net_frame(local_relation(session, rows, schema)).toArrow()
+                rows = _netted(session, rows, schema)
             return "delta-rs", rows.num_rows, local_relation(session, rows, schema)
     feed = _from_spark(session, path, columns, after_version, upto_version)
     if summary.kind is not ChangeKind.APPEND:
-        feed = _net_frame(feed)
+        feed = netting.of_frame(feed)
     if small:
         # read once for all the places of the query that need it, and of a known size
         rows = feed.toArrow()
@@ -91,11 +91,18 @@ def _read(
     return "spark", None, feed
 
 
+def _netted(session: SparkSession, rows: pa.Table, schema: StructType) -> pa.Table:
+    if netting.is_possible(rows):
+        return netting.of_rows(rows)
+    left: pa.Table = netting.of_frame(local_relation(session, rows, schema)).toArrow()
+    return left
+
+
 def _delta_rs_is_right(path: str, upto_version: int, summary: ChangeSummary, columns: Sequence[str]) -> bool:
     if not summary.delta_rs_is_right:
         return False
     definition = log.definition(path, upto_version)
-    if not capabilities.of(definition).can_driver_read:
+    if not capabilities.of(definition, path).can_driver_read:
         return False
     wanted = {name.lower() for name in columns}
     types = json.dumps([item["type"] for item in definition.schema["fields"] if item["name"].lower() in wanted])
@@ -170,43 +177,6 @@ def _plain(rows: pa.Table) -> pa.Table:
     types = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
     fields = [field.with_type(types.get(field.type, field.type)) for field in rows.schema]
     return rows.cast(pa.schema(fields))
-
-
-def net(rows: pa.Table) -> pa.Table:
-    """Only what is left when rows that came and rows that went cancel each other; copies stay rows of their own.
-
-    Not for speed alone: an expression may fail on a value that was there between two refreshes only.
-    """
-    import pyarrow as pa
-
-    names = rows.column_names
-    weights = names.index(WEIGHT)
-    by_position = rows.rename_columns([f"c{index}" for index in range(len(names))])
-    keys = [f"c{index}" for index in range(len(names)) if index != weights]
-    summed = by_position.group_by(keys).aggregate([(f"c{weights}", "sum")])
-    there = {**{f"c{index}": name for index, name in enumerate(names)}, f"c{weights}_sum": WEIGHT}
-    summed = summed.rename_columns([there[name] for name in summed.column_names])
-    weights_left = summed[WEIGHT].to_pylist()
-    copies = [row for row, weight in enumerate(weights_left) for _ in range(abs(weight))]
-    signs = [1 if weights_left[row] > 0 else -1 for row in copies]
-    left = summed.take(pa.array(copies, pa.int64())).select(names)
-    return left.set_column(weights, WEIGHT, pa.array(signs, pa.int32()))
-
-
-def can_net(rows: pa.Table) -> bool:
-    """Arrow does not group by arrays, structs and maps."""
-    import pyarrow as pa
-
-    return not any(pa.types.is_nested(field.type) for field in rows.schema)
-
-
-def _net_frame(feed: Any) -> Any:
-    from pyspark.sql import functions
-
-    names = [quoting.name(name) for name in feed.columns if name != WEIGHT]
-    summed = feed.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT))
-    copies = f"explode(array_repeat(IF({WEIGHT} > 0, 1, -1), CAST(abs({WEIGHT}) AS INT))) AS {WEIGHT}"
-    return summed.selectExpr(*names, copies)
 
 
 def _view_schema(path: str, version: int, columns: Sequence[str]) -> StructType:

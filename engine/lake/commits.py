@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from engine.errors import SourceHistoryLost
-from engine.lake import log, tables
+from engine.lake import log, tables, views
 from engine.lake.tables import CDF_PROPERTY, is_on
-from engine.records import Column
+from engine.records import Column, SourceVersion
 
 #: so many files of changes are opened to count their rows where the commit does not say
 _COUNTED_FILES = 64
@@ -43,8 +43,13 @@ class CommitChange:
 
     @property
     def delta_rs_is_right(self) -> bool:
-        """delta-rs reads change files and plain added files rightly; with deletion vectors it guesses."""
-        return self.kind is ChangeKind.DATALESS or self.has_change_files or not self.deletion_vectors
+        """delta-rs reads change files and plain added files rightly; with deletion vectors it guesses.
+
+        Names with encoded characters, such as those of some partitions, it encodes once more and does not find.
+        """
+        if self.kind is ChangeKind.DATALESS:
+            return True
+        return not any("%" in file for file in self.files) and (self.has_change_files or not self.deletion_vectors)
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,8 @@ class ChangeSummary:
     #: the definition changed in between: columns before and after, if they differ
     columns_before: tuple[Column, ...] | None = None
     columns_after: tuple[Column, ...] | None = None
+    #: those, in lower case, that are stored as another column than before, under the same name
+    exchanged: frozenset[str] = frozenset()
     metadata_changed: bool = False
     protocol_changed: bool = False
     #: a version in between from which on changes were not recorded
@@ -88,7 +95,9 @@ class ChangeSummary:
 
     @property
     def delta_rs_is_right(self) -> bool:
-        return all(commit.delta_rs_is_right for commit in self.commits) and not self.schema_changed
+        return (
+            all(commit.delta_rs_is_right for commit in self.commits) and not self.schema_changed and not self.exchanged
+        )
 
 
 def summarise(path: str, after_version: int, upto_version: int) -> ChangeSummary:
@@ -116,17 +125,45 @@ def summarise(path: str, after_version: int, upto_version: int) -> ChangeSummary
     if not definitions:
         return ChangeSummary(after_version, upto_version, tuple(commits), protocol_changed=protocol_changed)
     last = log.Definition(upto_version, definitions[-1], {})
+    before = log.definition(path, after_version) if after_version >= 0 else None
+    was = before.stored_as if before is not None else {}
     return ChangeSummary(
         after_version,
         upto_version,
         tuple(commits),
-        columns_before=tables.columns(path, after_version) if after_version >= 0 else None,
+        columns_before=tables.columns_of(before.schema) if before is not None else None,
         columns_after=tables.columns_of(last.schema),
+        exchanged=frozenset(name for name, stored in last.stored_as.items() if was.get(name, stored) != stored),
         metadata_changed=True,
         protocol_changed=protocol_changed,
         cdf_lost_at=cdf_lost_at,
         table_id_after=last.table_id,
     )
+
+
+def went_through(path: str, was: SourceVersion, upto_version: int) -> bool:
+    """Did this history pass a version whose commit is cleaned away? The file of its witness tells.
+
+    Commits that came later mention it as what was there, or nobody does and it still is. Without a witness, of a
+    table that never had a file, there is nothing to be wrong about.
+    """
+    if not was.witness:
+        return True
+    kind, name = was.witness[0], was.witness[1:]
+    was_there = None
+    for version in range(was.version + 1, upto_version + 1):
+        found = log.actions(path, version) or []
+        kinds = {each for action in found for each in ("add", "remove") if _is_of(action.get(each), name)}
+        if kinds:
+            was_there = "remove" in kinds
+            break
+    if was_there is None:
+        was_there = name in {each.rsplit("/", 1)[-1] for each in views.file_names(path, upto_version)}
+    return was_there is (kind == "+")
+
+
+def _is_of(action: dict[str, Any] | None, name: str) -> bool:
+    return action is not None and log.file_name(action) == name
 
 
 def is_gone(path: str, summary: ChangeSummary) -> bool:

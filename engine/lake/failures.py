@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,19 @@ def typed(error: BaseException, doing: str, path: str | Path | None = None) -> T
     if type(error).__module__ in ("_internal", "deltalake.exceptions"):
         return _of_delta_rs(error, doing)
     return RefreshFailed(f"{doing} failed.", detail=f"{type(error).__name__}: {_said(error)}")
+
+
+@contextmanager
+def panics_as_errors() -> Iterator[None]:
+    """A panic in Rust is no Exception to Python, so that nothing that looks after failures would see it."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise RefreshFailed(
+            "delta-rs broke down.", detail=_said(error), hint="The log of the program has more; nothing was changed."
+        ) from error
 
 
 def of_query(error: BaseException, query: str) -> TrickleError:

@@ -10,6 +10,9 @@ from datetime import UTC, datetime
 from engine.errors import NotFound, SourceDropped
 from engine.lake import log
 
+#: a commit that touches no files has the witness of one before it, of so many at the most
+_WITNESS_IN = 20
+
 _Signature = tuple[int, int, int]
 
 
@@ -19,6 +22,8 @@ class Head:
     #: which commit it is; empty when its file was cleaned away and nobody can tell any more
     identity: str
     table_id: str
+    #: a file that tells that history once went through here, for when the commit's own file is cleaned away
+    witness: str
     #: when it was committed, by the writer's clock
     at: datetime | None
 
@@ -70,7 +75,7 @@ class HeadReader:
         while (raw := log.lines(path, version + 1)) is not None:
             version += 1
             for line in raw:
-                if line.startswith('{"metaData"'):
+                if log.kind_of(line) == "metaData":
                     table_id = str(json.loads(line)["metaData"]["id"])
         return _described(path, version, table_id)
 
@@ -95,7 +100,18 @@ def _opened(path: str) -> Head:
 
 def _described(path: str, version: int, table_id: str) -> Head:
     info = log.commit_info(path, version)
-    return Head(version, identity_of(path, version) or "", table_id, info.at if info else None)
+    identity, at = identity_of(path, version) or "", info.at if info else None
+    return Head(version, identity, table_id, _witness(path, version), at)
+
+
+def _witness(path: str, version: int) -> str:
+    for older in range(version, max(-1, version - _WITNESS_IN), -1):
+        raw = log.lines(path, older)
+        if raw is None:
+            break
+        if found := log.witness(raw):
+            return found
+    return ""
 
 
 def _remote_head(path: str) -> Head:
@@ -110,4 +126,5 @@ def _remote_head(path: str) -> Head:
     stamp = said.get("timestamp")
     at = datetime.fromtimestamp(stamp / 1000, UTC) if isinstance(stamp, int) else None
     version = table.version()
-    return Head(version, identity_of(path, version) or "", str(table.metadata().id), at)
+    identity = identity_of(path, version) or ""
+    return Head(version, identity, str(table.metadata().id), _witness(path, version), at)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.config.table import FIXED_CONF
 from engine.errors import SparkUnavailable
 from engine.lake.jars import spark_home
 
@@ -41,15 +42,8 @@ DEFAULTS = {
     "spark.scheduler.numCancelledJobGroupsToTrack": "1000",
 }
 
-#: what the answers depend on; part of every stream table's fingerprint
 FIXED = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    # a `${…}` in a query is the query's own text
-    "spark.sql.variable.substitute": "false",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Spark's own old form of timestamps: delta-rs reads those before 1677 and after 2262 as others, silently
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    **FIXED_CONF,
     # old versions stay readable as long as their files are there, however old they are
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
 }

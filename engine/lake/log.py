@@ -17,6 +17,9 @@ from engine.errors import NotFound
 _COMMIT = re.compile(r"^(\d{20})\.json$")
 _CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint\.")
 
+#: the key of an action, however its writer spaces it
+_ACTION = re.compile(r'\s*\{\s*"(\w+)"')
+
 #: the definitions of so many tables are remembered
 _REMEMBERED = 2_000
 #: so many commits are searched backwards for a definition before a checkpoint is read
@@ -72,6 +75,12 @@ def actions(path: str, version: int) -> list[dict[str, Any]] | None:
     return None if raw is None else [json.loads(line) for line in raw if line.strip()]
 
 
+def kind_of(line: str) -> str:
+    """Which action a line of a commit is: add, remove, metaData, commitInfo …"""
+    found = _ACTION.match(line)
+    return found.group(1) if found else ""
+
+
 def newest_version(path: str) -> int:
     """By listing the folder: the last commit or checkpoint."""
     newest = -1
@@ -97,12 +106,29 @@ def identity(raw: Iterator[str]) -> str:
     """What tells this commit from any other one that may stand behind the same version some day."""
     everything = hashlib.sha256()
     for line in raw:
-        if line.startswith('{"commitInfo"'):
+        if kind_of(line) == "commitInfo":
             ours = hashlib.sha256(line.encode()).hexdigest()[:16]
             stamp = json.loads(line)["commitInfo"].get("inCommitTimestamp")
             return f"{stamp}-{ours}" if stamp is not None else ours
         everything.update(line.encode())
     return everything.hexdigest()[:16]
+
+
+def witness(raw: Iterator[str]) -> str:
+    """A file that this commit added (+) or, where it added none, removed (-); nobody else's has that name."""
+    removed = ""
+    for line in raw:
+        match kind_of(line):
+            case "add":
+                return f"+{file_name(json.loads(line)['add'])}"
+            case "remove" if not removed:
+                removed = f"-{file_name(json.loads(line)['remove'])}"
+    return removed
+
+
+def file_name(action: dict[str, Any]) -> str:
+    """Without its folders, which writers encode in many ways."""
+    return str(action["path"]).rsplit("/", 1)[-1]
 
 
 def commit_info(path: str, version: int) -> CommitInfo | None:
@@ -111,7 +137,7 @@ def commit_info(path: str, version: int) -> CommitInfo | None:
     if raw is None:
         return None
     for line in raw:
-        if line.startswith('{"commitInfo"'):
+        if kind_of(line) == "commitInfo":
             return info_of(version, json.loads(line)["commitInfo"])
     return info_of(version, {})
 
@@ -128,6 +154,10 @@ def info_of(version: int, said: dict[str, Any]) -> CommitInfo:
         at=datetime.fromtimestamp(stamp / 1000, UTC) if isinstance(stamp, int) else None,
         read_version=said.get("readVersion"),
     )
+
+
+def is_table(folder: Path) -> bool:
+    return (folder / "_delta_log").is_dir()
 
 
 def not_a_table(path: str) -> NotFound:
@@ -172,13 +202,46 @@ class Definition:
         return parsed
 
     @property
+    def stored_as(self) -> dict[str, object]:
+        """By the name of a column, in lower case: what it is called in the files, and its type.
+
+        With column mapping another column may come under the name of one that went, without a file being written.
+        """
+        return {str(item["name"]).lower(): _stored_as(item) for item in self.schema["fields"]}
+
+    @property
     def partition_columns(self) -> tuple[str, ...]:
         return tuple(self.metadata.get("partitionColumns") or ())
 
     @property
+    def reader_features(self) -> frozenset[str]:
+        return self._used("readerFeatures")
+
+    @property
     def features(self) -> frozenset[str]:
-        reader, writer = self.protocol.get("readerFeatures"), self.protocol.get("writerFeatures")
-        return frozenset((reader or []) + (writer or []))
+        return self.reader_features | self._used("writerFeatures")
+
+    def _used(self, key: str) -> frozenset[str]:
+        """delta-rs notes variants as a feature whenever it sets a property, also where no column has any (1.6)."""
+        found = frozenset(self.protocol.get(key) or ())
+        return found if '"variant"' in self.metadata["schemaString"] else found - {"variantType"}
+
+
+def _stored_as(item: dict[str, Any]) -> tuple[object, ...]:
+    own_name = (item.get("metadata") or {}).get("delta.columnMapping.physicalName", item["name"])
+    return (own_name, *_types_within(item["type"]))
+
+
+def _types_within(kind: Any) -> Iterator[object]:
+    match kind:
+        case {"type": "struct", "fields": fields}:
+            yield from map(_stored_as, fields)
+        case {"type": "array", "elementType": element}:
+            yield ("array", *_types_within(element))
+        case {"type": "map", "keyType": key, "valueType": value}:
+            yield ("map", *_types_within(key), *_types_within(value))
+        case _:
+            yield kind
 
 
 def definition(path: str, version: int | None = None) -> Definition:
@@ -200,9 +263,9 @@ def definition(path: str, version: int | None = None) -> Definition:
         if raw is None:
             break
         for line in raw:
-            if metadata is None and line.startswith('{"metaData"'):
+            if metadata is None and kind_of(line) == "metaData":
                 metadata = json.loads(line)["metaData"]
-            elif protocol is None and line.startswith('{"protocol"'):
+            elif protocol is None and kind_of(line) == "protocol":
                 protocol = json.loads(line)["protocol"]
         if metadata is not None and protocol is not None:
             break

@@ -98,7 +98,7 @@ def last_stamp(path: str, upto_version: int) -> StampedVersion | None:
 
 
 def foreign_change(path: str, after_version: int, upto_version: int, ours: int | None = None) -> str | None:
-    """The first commit in between that changes rows, but for the one that is `ours`, in words; None when none does.
+    """The first commit in between that changes rows or columns, but for the one that is `ours`, in words.
 
     Another stamp makes nothing better: it says of rows that we did not see what they were for somebody else.
     """
@@ -110,7 +110,7 @@ def foreign_change(path: str, after_version: int, upto_version: int, ours: int |
             return f"version {version}, whose commit file is gone"
         said: dict[str, Any] = next((action["commitInfo"] for action in found if "commitInfo" in action), {})
         info = log.info_of(version, said)
-        if any(map(_changes_rows, found)):
+        if any(map(_changes_rows, found)) or _changes_columns(path, version, found):
             at = f" at {info.at:%Y-%m-%d %H:%M:%S} UTC" if info.at else ""
             return f"{info.operation} in version {version}{at}, written by {info.engine}"
     return None
@@ -144,12 +144,20 @@ def _changes_rows(action: dict[str, Any]) -> bool:
     return bool(file and file.get("dataChange", True)) or "cdc" in action
 
 
+def _changes_columns(path: str, version: int, found: list[dict[str, Any]]) -> bool:
+    """Columns that went, came or changed places, which rows need not be written for."""
+    new = next((action["metaData"] for action in found if "metaData" in action), None)
+    if new is None:
+        return False
+    return log.Definition(version, new, {}).stored_as != log.definition(path, version - 1).stored_as
+
+
 def _frontier_out(frontier: Frontier) -> dict[str, list[object]]:
-    return {name: [at.version, at.identity, at.table_id] for name, at in frontier.items()}
+    return {name: [at.version, at.identity, at.table_id, at.witness] for name, at in frontier.items()}
 
 
 def _frontier_in(said: dict[str, list[Any]]) -> Frontier:
     return {
-        name: SourceVersion(int(version), str(identity), str(table_id))
-        for name, (version, identity, table_id) in said.items()
+        name: SourceVersion(int(version), str(identity), str(table_id), str(witness))
+        for name, (version, identity, table_id, witness) in said.items()
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import AlreadyExists, InvalidArgument
-from engine.lake import failures, log, quoting
+from engine.lake import failures, hold, log, quoting
 from engine.records import Column
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ CDF_PROPERTY = "delta.enableChangeDataFeed"
 
 #: names of folders that readers do not see
 _ASIDE = ".dropped-"
+
+_ESCAPES = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 
 #: Delta's names of types where Spark's SQL has another
 _SPELLINGS = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
@@ -60,11 +63,23 @@ class Pinned:
 def pin(path: str, version: int | None = None) -> Pinned:
     from deltalake import DeltaTable
 
+    _refuse_escapes(path)
     try:
         handle = DeltaTable(path, version=version)
         return Pinned(path, handle.version(), str(handle.metadata().id), handle)
     except Exception as error:
         raise failures.typed(error, f"Opening {path}") from error
+
+
+def _refuse_escapes(path: str) -> None:
+    """delta-rs reads them as other characters, and looks in another folder."""
+    found = _ESCAPES.search(path)
+    if found and log.local_path(path) is not None:
+        raise InvalidArgument(
+            f"{path} cannot be opened: its name has {found.group()!r} in it",
+            detail="delta-rs takes that for another character",
+            hint="give the folder another name",
+        )
 
 
 def columns(path: str, version: int | None = None) -> tuple[Column, ...]:
@@ -148,8 +163,9 @@ def set_aside(path: str, warehouse: Path, st_id: str) -> Path:
         raise InvalidArgument(f"{path} is not inside the warehouse and stays.", detail=f"It is {warehouse}.")
     doomed = folder.with_name(f"{_ASIDE}{st_id}")
     try:
-        if folder.exists():
-            folder.rename(doomed)
+        with hold.for_removal(folder):
+            if folder.exists():
+                folder.rename(doomed)
     except OSError as error:
         raise failures.typed(error, f"Removing {path}", path) from error
     return doomed

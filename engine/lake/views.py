@@ -11,17 +11,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from engine.algebra.nodes import WEIGHT
 from engine.algebra.types import is_float
 from engine.errors import TrickleError
-from engine.lake import failures, log, quoting, tables
+from engine.lake import failures, log, netting, quoting, tables
 from engine.records import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-#: the column of a change that says whether a row came (1) or went (-1)
-WEIGHT = "__w"
 
 #: table features that leave Parquet files as they are
 _PLAIN_FEATURES = frozenset(
@@ -81,15 +79,14 @@ def of_before(session: SparkSession, name: str, now: str, change: str, columns: 
     """A table as it was before a change, for when nobody can read that any more: the rows of now without those that
     came, and with those that went. `now` and `change` are views.
     """
-    columns = tuple(columns)
-    names = ", ".join(quoting.name(column.name) for column in columns)
-    weighted = (
-        f"SELECT {names}, 1 AS weight FROM {quoting.name(now)} "  # noqa: S608  quoted
-        f"UNION ALL SELECT {names}, -{WEIGHT} FROM {quoting.name(change)}"
-    )
-    summed = f"SELECT {names}, sum(weight) AS copies FROM ({weighted}) GROUP BY {names}"  # noqa: S608  quoted
-    copies = "LATERAL VIEW explode(sequence(1, CAST(copies AS INT))) numbers AS number"
-    _define(session, name, f"SELECT {names} FROM ({summed}) {copies} WHERE copies > 0")  # noqa: S608  quoted
+    names = [quoting.name(column.name) for column in columns]
+    _shown(session).pop(name, None)
+    try:
+        came = session.table(quoting.name(change)).selectExpr(*names, f"-{WEIGHT} AS {WEIGHT}")
+        weighted = session.table(quoting.name(now)).selectExpr(*names, f"1 AS {WEIGHT}").unionAll(came)
+        netting.of_frame(weighted).where(f"{WEIGHT} > 0").select(*names).createOrReplaceTempView(name)
+    except Exception as error:
+        raise failures.typed(error, f"reading {name}") from error
 
 
 def is_readable(path: str, version: int) -> bool:
@@ -134,6 +131,11 @@ def plain_files(path: str, version: int) -> list[str] | None:
     names = _file_names(handle)
     # Encoded names, and files of other folders, are Delta's to find.
     return None if any(set(name) & {"%", ":"} for name in names) else [str(folder / name) for name in names]
+
+
+def file_names(path: str, version: int) -> list[str]:
+    """Of the files that together are this version, as its log spells them."""
+    return _file_names(tables.pin(path, version).handle)
 
 
 def _file_names(handle: object) -> list[str]:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from engine.codec import MalformedRecord, dumps, from_plain
+from engine.lake.hold import OWNER
 from engine.lake.tables import Pinned
 from engine.records import Source, StreamTable
 
-ID = "trickle.id"
+ID = OWNER
 _DEFINITION = "trickle.definition"
 _SOURCES = "trickle.sources"
 
@@ -20,6 +21,8 @@ STORAGE = {
     "delta.enableDeletionVectors": "true",
     # as Spark does it unasked: delta-rs would wait for a hundred commits, and opening a table takes ever longer
     "delta.checkpointInterval": "10",
+    # said, so that `repair` sees when it is otherwise
+    "delta.appendOnly": "false",
 }
 
 

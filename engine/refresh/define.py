@@ -25,6 +25,7 @@ from engine.errors import (
     InvalidArgument,
     NotFound,
     NotPopulated,
+    RefreshOvertaken,
     UnsupportedOperator,
 )
 from engine.events import EventBus
@@ -142,7 +143,7 @@ class Definitions:
         """Known to others no sooner than this thread has claimed it. Other processes may still be faster."""
         try:
             return self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.API, once_claimed=make_known)
-        except CommitConflict:
+        except (CommitConflict, RefreshOvertaken):
             return self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.API)
 
     def _refuse_taken(self, name: str) -> None:

@@ -10,7 +10,7 @@ from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.durations import format_took
-from engine.errors import RefreshCancelled, TrickleError
+from engine.errors import RefreshCancelled, RefreshOvertaken, TrickleError
 from engine.events import EventBus
 from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake.stamp import Stamp
@@ -35,6 +35,13 @@ from engine.refresh.phases import Phases
 
 #: reasons of a full refresh that nobody needs to be told
 EXPECTED = (ReasonCode.REQUESTED_FULL, ReasonCode.NOT_POPULATED, ReasonCode.VOLATILE, ReasonCode.UNSUPPORTED)
+
+
+#: ends of a refresh that are nobody's failure
+_SKIPPED: dict[type[TrickleError], ReasonCode] = {
+    RefreshCancelled: ReasonCode.CANCELLED,
+    RefreshOvertaken: ReasonCode.OVERTAKEN,
+}
 
 
 @dataclass(frozen=True)
@@ -84,9 +91,10 @@ class Ledger:
         wrote = applied is not None and applied.version is not None
         with attempt.phases.phase("bookkeeping"):
             number = self._catalog.next_refresh_number()
-            self._catalog.save_progress(
-                replace(
-                    self._catalog.get_progress(attempt.table.id),
+            self._catalog.change_progress(
+                attempt.table.id,
+                lambda now: replace(
+                    now,
                     sequence=done.sequence,
                     refresh_id=done.refresh_id,
                     frontier=done.frontier,
@@ -97,7 +105,7 @@ class Ledger:
                     error_code=None,
                     error_hint=None,
                     error_at=None,
-                )
+                ),
             )
             FAILPOINTS.reach(Failpoint.PROGRESS_SAVED)
             estimated_ms = self._usual_ms(attempt.table.name, done.choice.outcome)
@@ -132,17 +140,19 @@ class Ledger:
 
     def failed(self, attempt: Attempt, error: TrickleError) -> None:
         progress = self._catalog.get_progress(attempt.table.id)
-        cancelled = isinstance(error, RefreshCancelled)
-        if not cancelled:
-            self._catalog.save_progress(
-                replace(
-                    progress,
-                    consecutive_errors=progress.consecutive_errors + 1,
+        reason = _SKIPPED.get(type(error), ReasonCode.FAILED)
+        skipped = reason is not ReasonCode.FAILED
+        if not skipped:
+            self._catalog.change_progress(
+                attempt.table.id,
+                lambda now: replace(
+                    now,
+                    consecutive_errors=now.consecutive_errors + 1,
                     error=str(error),
                     error_code=error.code,
                     error_hint=error.hint,
                     error_at=self._clock.now(),
-                )
+                ),
             )
         record = RefreshRecord(
             refresh_id=attempt.refresh_id,
@@ -150,9 +160,9 @@ class Ledger:
             st=attempt.table.name,
             started_at=attempt.started_at,
             finished_at=self._clock.now(),
-            outcome=Outcome.SKIPPED if cancelled else Outcome.FAILED,
+            outcome=Outcome.SKIPPED if skipped else Outcome.FAILED,
             requested_mode=attempt.table.refresh_mode,
-            reason=Reason(ReasonCode.CANCELLED if cancelled else ReasonCode.FAILED, str(error)),
+            reason=Reason(reason, str(error)),
             strategy="none",
             initiated_by=attempt.initiated_by,
             sequence=None,
@@ -164,8 +174,8 @@ class Ledger:
             error_hint=error.hint,
         )
         self._history.append(record)
-        kind = EventKind.REFRESH_SKIPPED if cancelled else EventKind.REFRESH_FAILED
-        severity = Severity.WARN if cancelled else Severity.ERROR
+        kind = EventKind.REFRESH_SKIPPED if skipped else EventKind.REFRESH_FAILED
+        severity = Severity.WARN if skipped else Severity.ERROR
         self._events.publish(kind, attempt.table.name, str(error), severity, attempt.refresh_id)
 
     def _usual_ms(self, name: str, outcome: Outcome) -> float | None:

@@ -15,14 +15,17 @@ from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.bind import Change
 from engine.errors import (
+    CommitConflict,
     NotFound,
+    RefreshFailed,
+    RefreshOvertaken,
     SourceDropped,
     SourceReplaced,
     SourceRewound,
     SourceWithoutChanges,
     Tampered,
 )
-from engine.lake import commits, heads, retention, stamp, tables, views
+from engine.lake import commits, heads, hold, log, retention, stamp, tables, views
 from engine.lake.commits import ChangeKind, ChangeSummary, summarise
 from engine.lake.heads import Head, HeadReader
 from engine.records import Frontier, SourceVersion, StreamTable
@@ -99,7 +102,7 @@ class Observer:
             ) from error
 
     def target(self, table: StreamTable, progress: Progress) -> Target:
-        head = self._heads.head(table.path)
+        head = self._own_head(table)
         trusted = self._trusted.get(table.id)
         # Somebody who was stopped after a commit of his, and woke after ours, wrote down an older refresh.
         known = (head, progress.refresh_id)
@@ -115,6 +118,7 @@ class Observer:
             )
         last = stamp.last_stamp(table.path, head.version)
         if last is None or last.stamp.st_id != table.id:
+            _refuse_other_table(table, head)
             # The log keeps the sequence longer than the commits: Delta would skip one that it has seen.
             sequence = tables.pin(table.path, head.version).handle.transaction_version(table.id) or 0
             return Target(head.version, sequence, None, None, None, None, None)
@@ -128,7 +132,7 @@ class Observer:
         if foreign is None:
             self._trusted[table.id] = _Trusted(head, written.refresh_id, last.at)
             if progress.refresh_id != written.refresh_id or not progress.populated:
-                self._heal(table, progress, written)
+                self._heal(table, written)
         return Target(
             head.version,
             written.sequence,
@@ -139,6 +143,16 @@ class Observer:
             stamped_at=last.at,
         )
 
+    def _own_head(self, table: StreamTable) -> Head:
+        try:
+            return self._heads.head(table.path)
+        except (NotFound, SourceDropped) as error:
+            raise NotFound(
+                f"the table of {table.name} is gone",
+                detail=error.detail or error.message,
+                hint=f"`trickle repair {table.name}` makes it anew, empty until its next refresh",
+            ) from error
+
     def stamp_is_old(self, target: Target, paths: tuple[str, ...]) -> bool:
         """Has half of the time passed for which these tables keep their history?"""
         if target.stamped_at is None:
@@ -146,16 +160,36 @@ class Observer:
         age_s = (self._clock.now() - target.stamped_at).total_seconds()
         return age_s > retention.LEAST_S / 2 and age_s > min(map(retention.kept_s, paths)) / 2
 
-    def _heal(self, table: StreamTable, progress: Progress, written: stamp.Stamp) -> None:
+    def explain(
+        self, error: CommitConflict | RefreshFailed, table: StreamTable, target: Target, refresh_id: str
+    ) -> None:
+        """Raises what really kept a refresh from its commit, where the writers call it something else."""
+        head = self._heads.head(table.path)
+        last = stamp.last_stamp(table.path, head.version)
+        other = last is not None and last.version > target.version and last.stamp.refresh_id != refresh_id
+        if other and isinstance(error, CommitConflict):
+            raise RefreshOvertaken(
+                f"another process refreshed {table.name} meanwhile", hint="nothing is left to do"
+            ) from error
+        if tables.is_on(log.definition(table.path, head.version).properties, "delta.appendOnly"):
+            raise RefreshFailed(
+                f"the table of {table.name} takes new rows only",
+                detail="somebody set delta.appendOnly",
+                hint=f"`trickle repair {table.name}` puts its properties right",
+            ) from error
+
+    def _heal(self, table: StreamTable, written: stamp.Stamp) -> None:
         """The catalog missed a commit, or lost it: the log is right."""
-        healed = replace(
-            progress,
-            sequence=written.sequence,
-            refresh_id=written.refresh_id,
-            frontier=written.frontier,
-            populated=True,
+        self._catalog.change_progress(
+            table.id,
+            lambda now: replace(
+                now,
+                sequence=written.sequence,
+                refresh_id=written.refresh_id,
+                frontier=written.frontier,
+                populated=True,
+            ),
         )
-        self._catalog.save_progress(healed)
 
     def committed(self, table: StreamTable, version: int, refresh_id: str) -> None:
         """This refresh wrote the newest version, and the catalog is about to say so.
@@ -179,7 +213,7 @@ class Observer:
         found = {}
         for name, path in paths.items():
             head = self.head(name, path)
-            found[name] = SourceVersion(head.version, head.identity, head.table_id)
+            found[name] = SourceVersion(head.version, head.identity, head.table_id, head.witness)
         return found
 
     def changes(self, paths: Mapping[str, str], chosen: Frontier, frontier: Frontier) -> tuple[SourceMove, ...]:
@@ -213,6 +247,12 @@ def _same_history(name: str, path: str, chosen: SourceVersion, was: SourceVersio
             hint=hint,
         )
     identity = heads.identity_of(path, was.version)
+    if identity is None and not commits.went_through(path, was, chosen.version):
+        raise SourceRewound(
+            f"nothing tells that the source {name} ever had the version {was.version} that was read",
+            detail=f"that commit was cleaned away, and what it did ({was.witness}) is not to be seen in later ones",
+            hint=hint,
+        )
     if identity is not None and identity != was.identity:
         raise SourceRewound(
             f"version {was.version} of the source {name} is not the commit that was read",
@@ -221,10 +261,20 @@ def _same_history(name: str, path: str, chosen: SourceVersion, was: SourceVersio
         )
 
 
+def _refuse_other_table(table: StreamTable, head: Head) -> None:
+    """Where no stamp tells, the table's properties say whose it is: another's rows are not ours to replace."""
+    if log.definition(table.path, head.version).properties.get(hold.OWNER) != table.id:
+        raise Tampered(
+            f"another table is in the place of {table.name}",
+            detail=f"what lies at {table.path} does not belong to it",
+            hint=f"move it away; `trickle repair {table.name}` then makes its own table anew",
+        )
+
+
 def refuse_tampered(table: StreamTable, target: Target) -> None:
     if target.tampered is not None:
         raise Tampered(
-            f"somebody else changed the rows of {table.name}",
+            f"somebody else changed the rows or columns of {table.name}",
             detail=target.tampered,
             hint=f"`trickle refresh {table.name} --full` makes it right again",
         )
@@ -250,7 +300,13 @@ def past_is_readable(move: SourceMove) -> bool:
     return move.was is None or views.is_readable(move.path, move.was.version)
 
 
-def without_changes(name: str) -> SourceWithoutChanges:
+def without_changes(name: str, *, is_stream_table: bool = False) -> SourceWithoutChanges:
+    if is_stream_table:
+        return SourceWithoutChanges(
+            f"the stream table {name} does not record its changes",
+            detail="somebody switched its Change Data Feed off",
+            hint=f"`trickle repair {name}` switches it on again",
+        )
     return SourceWithoutChanges(
         f"the source {name} does not record its changes",
         detail="its Change Data Feed is off, and Trickle was not allowed to switch it on",

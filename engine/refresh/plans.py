@@ -136,6 +136,8 @@ class Plans:
         self._limits = limits
         self.relations = Relations(catalog)
         self._known: dict[str, _Known] = {}
+        #: what queries call that is perhaps not Spark's own
+        self._functions: dict[str, tuple[str, ...]] = {}
         self._lock = threading.Lock()
 
     def compile(self, query: str, *, full: bool) -> MaintenancePlan:
@@ -187,6 +189,20 @@ class Plans:
             found = Prepared(statements, first, rendered(statements.change), statements.reads, may_grow)
             known.prepared[key] = found
         return found
+
+    def still_means_the_same(self, table: StreamTable) -> bool:
+        """Nobody made one of its functions anew. Costs nothing for a query that has Spark's own only."""
+        with self._lock:
+            known = self._known.get(table.id)
+            functions = self._functions.get(table.query)
+        if functions is None:
+            functions = known.plan.functions if known is not None else parse(table.query, self._limits).functions
+            with self._lock:
+                self._functions[table.query] = functions
+        if not functions:
+            return True
+        self._compute.wait_ready()
+        return self.plan_of(table).fingerprint == table.fingerprint
 
     def forget(self, table_id: str) -> None:
         with self._lock:

@@ -69,7 +69,12 @@ class Repairs:
                 yield Repair(folder.name, "its table carries no definition that this program understands", False)
             else:
                 unknown.append(definition)
-        for each in _upstream_first(unknown):
+        chosen = _of_each_the_newest(unknown)
+        for left in unknown:
+            if left not in chosen:
+                text = f"its folder holds an older copy of {left.table.name}; it stays, and nothing refreshes it"
+                yield Repair(Path(left.table.path).name, text, False)
+        for each in _upstream_first(chosen):
             yield from self._known_again(each)
 
     def _known_again(self, found: Carried) -> Iterator[Repair]:
@@ -107,11 +112,19 @@ class Repairs:
             self.catalog.save_progress(Progress(table.id, paused=self.catalog.get_progress(table.id).paused))
             yield Repair(table.name, "its table was gone; it is there again, empty until its next refresh")
             return
+        last = stamp.last_stamp(table.path, pinned.version)
+        if pinned.properties.get(carried.ID) != table.id and (last is None or last.stamp.st_id != table.id):
+            text = "another table is in its place; move it away, and repair it again: its own is then made anew"
+            yield Repair(table.name, text, False)
+            return
         wanted = self.definitions.carried(table)
         lacking = {key: value for key, value in wanted.items() if pinned.properties.get(key) != value}
         if lacking:
             tables.set_properties(table.path, lacking)
-            yield Repair(table.name, f"its table lacked {', '.join(sorted(lacking))}")
+            what = ", ".join(sorted(key for key in lacking if key not in pinned.properties))
+            older = ", ".join(sorted(key for key in lacking if key in pinned.properties))
+            said = " and ".join(filter(None, [what and f"lacked {what}", older and f"had another {older}"]))
+            yield Repair(table.name, f"its table {said}")
         before = self.catalog.get_progress(table.id)
         self.refresher.observer.forget(table)
         target = self.refresher.observer.target(table, before)
@@ -119,9 +132,22 @@ class Repairs:
             text = f"somebody else changed its rows: {target.tampered}; `trickle refresh {table.name} --full` mends it"
             yield Repair(table.name, text, False)
         after = self.catalog.get_progress(table.id)
-        if after.sequence != before.sequence or after.populated != before.populated:
+        if before.populated and after.sequence != before.sequence:
             text = f"the catalog knew of {before.sequence} refreshes that wrote; by its log there were {after.sequence}"
             yield Repair(table.name, text)
+
+
+def _of_each_the_newest(found: list[Carried]) -> list[Carried]:
+    """A folder that somebody copied says the same of itself; refreshes went on in one of them."""
+
+    def newest_last(each: Carried) -> tuple[int, bool]:
+        refreshed = tables.pin(each.table.path).handle.transaction_version(each.table.id) or 0
+        return refreshed, Path(each.table.path).name == each.table.name
+
+    by_name: dict[str, Carried] = {}
+    for each in sorted(found, key=newest_last):
+        by_name[each.table.name.casefold()] = each
+    return [each for each in found if by_name[each.table.name.casefold()] is each]
 
 
 def _as_last_stored(table: StreamTable) -> StreamTable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from engine.compile.bind import Change
 from engine.compile.places import view_name
 from engine.compile.plan import MaintenancePlan
 from engine.errors import (
+    CommitConflict,
     InternalError,
     NegativeMultiplicity,
     NotFound,
@@ -135,7 +137,8 @@ class Refresher:
             once_claimed()
             progress = self._catalog.get_progress(table.id)
             try:
-                done = self._attempt(attempt, progress, asked_full=asked_full)
+                with failures.panics_as_errors():
+                    done = self._attempt(attempt, progress, asked_full=asked_full)
                 FAILPOINTS.reach(Failpoint.COMMITTED)
                 if done.applied is not None and done.applied.version is not None:
                     self.observer.committed(table, done.applied.version, attempt.refresh_id)
@@ -161,11 +164,15 @@ class Refresher:
             paths = {name: self._plans.relations.path(name) for name in table.sources}
             chosen = self.observer.heads(paths)
             FAILPOINTS.reach(Failpoint.SOURCES_CHOSEN)
-            if not asked_full and _nothing_changed(table, target, chosen):
+            if not asked_full and self._nothing_changed(table, target, chosen):
                 return self._no_data(attempt, target, paths, chosen)
         self._compute.wait_ready()
         with self._compute.tagged(attempt.refresh_id):
-            return self._with_spark(attempt, progress, target, paths, chosen, asked_full=asked_full)
+            try:
+                return self._with_spark(attempt, progress, target, paths, chosen, asked_full=asked_full)
+            except (CommitConflict, RefreshFailed) as error:
+                self.observer.explain(error, table, target, attempt.refresh_id)
+                raise
 
     def _with_spark(
         self,
@@ -188,13 +195,12 @@ class Refresher:
                 FAILPOINTS.reach(Failpoint.CHANGES_SUMMED_UP)
             if any(move.schema_changed for move in moves):
                 self._plans.forget(table.id)
-            if choice is None and not any(move.schema_changed for move in moves) and _without_change(moves):
-                return self._no_data(attempt, target, paths, chosen)
         with phases.phase("plan"):
             plan = self._plans.plan_of(table)
             if choice is None and plan.fingerprint != table.fingerprint:
                 text = "its query means something else by now: a source has another schema, or a function another body"
                 choice = Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
+            choice = choice or _exchanged(moves, plan)
             if choice is None and _without_change(moves):
                 return self._no_data(attempt, target, paths, chosen)
             if choice is None:
@@ -213,6 +219,10 @@ class Refresher:
             return self._differential(job, choice, moves)
         except (RefreshFailed, NotFound) as error:
             return self._with_less_history(job, choice, moves, error)
+
+    def _nothing_changed(self, table: StreamTable, target: Target, chosen: Frontier) -> bool:
+        same = target.frontier == chosen and target.fingerprint == table.fingerprint
+        return same and not is_volatile(table) and self._plans.still_means_the_same(table)
 
     def _with_less_history(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...], error: TrickleError) -> Done:
         """Files of the past may be cleaned away. Nobody looks for that before something failed."""
@@ -249,7 +259,7 @@ class Refresher:
         if mute is None:
             return None, moves
         if table.refresh_mode is RefreshMode.DIFFERENTIAL:
-            raise without_changes(mute.name)
+            raise without_changes(mute.name, is_stream_table=self._plans.relations.located(mute.name).is_stream_table)
         return Choice(
             Outcome.FULL, Reason(ReasonCode.NO_CHANGE_FEED, f"{mute.name} does not record its changes")
         ), moves
@@ -398,11 +408,24 @@ class Refresher:
     def _failure(self, error: Exception, attempt: Attempt) -> TrickleError:
         if self._claims.is_cancelled(attempt.refresh_id):
             return RefreshCancelled(f"the refresh of {attempt.table.name} was cancelled", hint=NOTHING_CHANGED)
-        return failures.typed(error, f"refreshing {attempt.table.name}", attempt.table.path)
+        failure = failures.typed(error, f"refreshing {attempt.table.name}", attempt.table.path)
+        return failure.naming({attempt.table.path: attempt.table.name, **self._source_names(attempt.table)})
+
+    def _source_names(self, table: StreamTable) -> dict[str, str]:
+        with suppress(NotFound):
+            return {self._plans.relations.path(name): name for name in table.sources}
+        return {}
 
 
-def _nothing_changed(table: StreamTable, target: Target, chosen: Frontier) -> bool:
-    return target.frontier == chosen and target.fingerprint == table.fingerprint and not is_volatile(table)
+def _exchanged(moves: tuple[SourceMove, ...], plan: MaintenancePlan) -> Choice | None:
+    """Same names and types, but other columns: with column mapping, that needs no change of rows."""
+    for move in moves:
+        other = move.summary.exchanged if move.summary is not None else frozenset()
+        found = next((column.name for column in plan.used_columns[move.name] if column.name.lower() in other), None)
+        if found is not None:
+            text = f"the column {found} of {move.name} is another one by now, under the same name"
+            return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
+    return None
 
 
 def _without_change(moves: tuple[SourceMove, ...]) -> bool:

@@ -209,9 +209,19 @@ class Scheduler:
             except Exception:
                 if self._stopping.is_set():
                     return  # what it works with is being closed
-                raise
+                # Not foreseen, so nothing recorded it. The worker has other stream tables to look after.
+                log.exception("refreshing %s", table.name)
+                text = "the refresh broke down without a record; the log of the program has more"
+                self._events.publish(EventKind.REFRESH_FAILED, table.name, text, Severity.ERROR)
             if self._stopping.is_set():
                 return
-            turn.due_at_s = began_s + wait_s(table, self._catalog.get_progress(table.id))
+            turn.due_at_s = began_s + self._wait_s(table)
             turn.queued = False
             self._wake.set()
+
+    def _wait_s(self, table: StreamTable) -> float:
+        try:
+            return wait_s(table, self._catalog.get_progress(table.id))
+        except TrickleError as error:
+            log.warning("the scheduler could not look: %s", error)
+            return table.interval_s

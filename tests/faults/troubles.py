@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from engine.errors import CommitConflict, NegativeMultiplicity, Tampered, TrickleError
+from engine.errors import CommitConflict, NegativeMultiplicity, RefreshOvertaken, Tampered, TrickleError
 from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint, SimulatedCrash
 from engine.records import Outcome
 from tests.faults.simulation import FIRST, Broken, World
@@ -166,7 +166,7 @@ def expected_error(fault: Fault, error: TrickleError | None) -> bool:
     """A refresh may fail, but only by what was done to it."""
     if fault.trouble is Trouble.MEDDLED and isinstance(error, Tampered | NegativeMultiplicity):
         return True
-    return error is None or isinstance(error, CommitConflict)
+    return error is None or isinstance(error, CommitConflict | RefreshOvertaken)
 
 
 def in_turn(faults: Iterable[Fault], start: int, count: int) -> tuple[Fault, ...]:

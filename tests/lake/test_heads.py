@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from pathlib import Path
@@ -39,6 +40,20 @@ def test_a_head_is_version_commit_and_table(path: str) -> None:
     second = heads.head(path)
     assert (second.version, second.table_id) == (4, first.table_id)
     assert second == HeadReader().head(path) == heads.head(Path(path).as_uri())
+
+
+def test_a_writer_may_space_its_lines_as_it_likes(path: str) -> None:
+    head = HeadReader().head(path)
+    for version in range(3):
+        file = log.commit_file(path, version)
+        spaced = [
+            json.dumps(json.loads(line), indent=None, separators=(", ", " : "))
+            for line in file.read_text().splitlines()
+        ]
+        file.write_text("\n".join("{ " + line[1:] for line in spaced))
+    again = HeadReader().head(path)
+    assert (again.version, again.table_id, again.witness, again.at) == (2, head.table_id, head.witness, head.at)
+    assert log.definition(path).schema
 
 
 def test_an_unchanged_head_costs_two_looks(path: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from engine.errors import InvalidArgument, NotFound, SourceHistoryLost
 from engine.lake import commits, log, quoting, tables
@@ -228,6 +229,17 @@ def test_a_pinned_table_stays_where_it_is(tmp_path: Path) -> None:
         tables.pin(str(tmp_path / "nowhere"))
     assert tables.set_properties(path, {"trickle.query": "SELECT 'it''s'"}) == 3
     assert tables.properties(path)["trickle.query"] == "SELECT 'it''s'"
+
+
+@pytest.mark.parametrize("folder", ["a%20b", "back\\slash"])
+def test_a_path_that_delta_rs_reads_as_another_says_so(tmp_path: Path, folder: str) -> None:
+    path = str(tmp_path / folder)
+    write_deltalake(str(tmp_path / "made"), pa.table({"id": [1]}))
+    (tmp_path / "made").rename(path)
+    with pytest.raises(InvalidArgument, match="cannot be opened"):
+        tables.pin(path)
+    with pytest.raises(DeltaError):  # if this fails, delta-rs has learned it
+        DeltaTable(path)
 
 
 def test_names_and_texts_are_quoted(tmp_path: Path) -> None:

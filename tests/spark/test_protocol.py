@@ -91,6 +91,27 @@ def test_a_function_with_another_body_is_another_query(tmp_path: Path, spark_hos
             session.sql(f"DROP FUNCTION {name}")
 
 
+@pytest.mark.parametrize(
+    ("setting", "other"), [("spark.sql.session.timeZone", "Asia/Tokyo"), ("spark.sql.ansi.enabled", "false")]
+)
+def test_another_zone_or_mode_is_another_query(
+    tmp_path: Path, spark_host: SparkHost, shop: Shop, setting: str, other: str
+) -> None:
+    """They are fixed; a program in which they are fixed otherwise must not go on with what this one stored."""
+    with opened(tmp_path / "ws", shop) as engine:
+        engine.create_stream_table("paid", PAID)
+        shop.insert("orders", order(904, 1, 100))
+        conf = spark_host.session().conf
+        usual = conf.get(setting)
+        conf.set(setting, other)
+        try:
+            engine._core.plans.forget(engine.stream_table("paid").id)
+            done = engine.refresh_stream_table("paid")
+        finally:
+            conf.set(setting, usual)
+        assert (done.outcome, done.reason.code) == (Outcome.REINITIALIZE, ReasonCode.FINGERPRINT_CHANGED)
+
+
 # ---------------------------------------------------------------- retention
 
 

@@ -20,7 +20,7 @@ from sqlglot import exp
 from engine.algebra.nodes import Leaf
 from engine.compile.places import view_name
 from engine.compile.render import render
-from engine.lake import apply, changes, log, queries, tables
+from engine.lake import apply, changes, log, netting, queries, tables
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.commits import ChangeKind, ChangeSummary
 from engine.lake.compute import Query, Result, RowIds
@@ -92,7 +92,7 @@ class DuckCompute:
         assert summary.kind is not ChangeKind.DATALESS
         rows = changes._from_delta_rs(path, columns, summary.after_version, summary.upto_version, 1_000_000)
         assert rows is not None
-        rows = changes.net(rows) if changes.can_net(rows) else rows
+        rows = netting.of_rows(rows) if netting.is_possible(rows) else rows
         self.show_rows(view, rows)
         return rows.num_rows
 
@@ -183,7 +183,7 @@ class DuckResult:
 
     def overwrite(self, path: str, pinned_version: int, stamp: Stamp, *, new_schema: bool) -> Commit:
         def overwritten(pinned: Pinned) -> Commit:
-            with apply._committing(path):
+            with apply._committing(path, stamp):
                 write_deltalake(
                     pinned.handle,
                     self._rows,
@@ -198,7 +198,7 @@ class DuckResult:
 
 def _like_spark(path: str, pinned_version: int, stamp: Stamp, commit: Callable[[Pinned], Commit]) -> Commit:
     apply._refuse_newer(path, pinned_version)
-    with apply._committing(path):
+    with apply._committing(path, stamp):
         newest = tables.pin(path)
         done = Commit(-1, 0, 0, 0, 0.0) if _has_seen(newest, stamp) else commit(newest)
     version, _ = apply._found(path, pinned_version, stamp)

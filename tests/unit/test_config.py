@@ -9,6 +9,7 @@ import pytest
 
 from engine import config
 from engine.config import SETTINGS, format_duration, load, parse_duration, render_default_toml
+from engine.config.table import FIXED_CONF
 from engine.errors import ConfigError, InvalidArgument
 
 NOWHERE = Path("/nowhere/trickle.toml")
@@ -80,6 +81,17 @@ def test_spark_conf_passes_through(folder: Path) -> None:
     write(folder, '[spark.conf]\nspark.sql.a = 1\n"spark.b" = true\nspark.c.d = "x"\n')
     settings = load(folder, {"spark.conf.spark.c.d": "y"}, env={}, user_file=NOWHERE)
     assert settings.spark.conf == {"spark.sql.a": "1", "spark.b": "true", "spark.c.d": "y"}
+
+
+@pytest.mark.parametrize("key", sorted(FIXED_CONF))
+def test_what_every_answer_depends_on_is_nobodys_choice(folder: Path, key: str) -> None:
+    write(folder, f'[spark.conf]\n"{key}" = "x"\n')
+    with pytest.raises(ConfigError, match=r"spark\.conf") as caught:
+        load(folder, env={}, user_file=NOWHERE)
+    assert key in (caught.value.detail or "")
+    write(folder, "")
+    with pytest.raises(ConfigError, match=r"spark\.conf"):
+        load(folder, {f"spark.conf.{key}": "x"}, env={}, user_file=NOWHERE)
 
 
 def test_overrides_on_top_of_loaded_settings(folder: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from engine.errors import CommitConflict, InvalidArgument
 from engine.failpoints import (
-    FAILPOINTS,
     SLEEP_S,
     Action,
     Arming,
@@ -20,10 +19,11 @@ from engine.failpoints import (
 
 
 def test_nothing_is_armed_by_itself() -> None:
-    FAILPOINTS.reach(Failpoint.COMPUTED)
-    with FAILPOINTS.around(Failpoint.COMMIT):
+    points = Failpoints()
+    points.reach(Failpoint.COMPUTED)
+    with points.around(Failpoint.COMMIT):
         pass
-    assert FAILPOINTS.passed.get(Failpoint.COMPUTED) is None
+    assert points.passed == {}
 
 
 def test_the_nth_time_it_is_passed() -> None:
