@@ -278,6 +278,8 @@ class SparkPhase(StrEnum):
     WARMING = "warming up"
     READY = "ready"
     FAILED = "failed"
+    #: it was ready and ended by itself; whatever needs it next starts it again
+    LOST = "lost"
     STOPPED = "stopped"
 
 

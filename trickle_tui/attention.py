@@ -61,6 +61,8 @@ def _of_workspace(overview: Overview) -> Sequence[Need]:
     needs: list[Need] = []
     if overview.spark.phase is SparkPhase.FAILED:
         needs.append(Need("", "✖", "failed", _first_line(overview.spark.detail) or "Spark did not start", "", "", ""))
+    if overview.spark.phase is SparkPhase.LOST:
+        needs.append(Need("", "✖", "failed", overview.spark.detail, "the next refresh starts it again", "", ""))
     if overview.tables and overview.scheduler.place is SchedulerPlace.NOBODY:
         needs.append(
             Need("", "▲", "stale", "nobody refreshes: no scheduler runs", "`trickle run` or open without --read-only")

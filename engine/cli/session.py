@@ -63,6 +63,7 @@ def await_spark(engine: Engine, out: Output) -> None:
     while (status := engine.spark_status()).phase not in (
         SparkPhase.READY,
         SparkPhase.FAILED,
+        SparkPhase.LOST,
         SparkPhase.STOPPED,
     ):
         detail = f" ({status.detail})" if status.detail else ""

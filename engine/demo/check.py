@@ -91,7 +91,7 @@ def tell_spark(engine: Engine, say: Callable[[str], None]) -> None:
     """Says what Spark's start is at, as it goes; a first start fetches its jars and may take minutes."""
     began = time.monotonic()
     last: SparkStatus | None = None
-    while (status := engine.spark_status()).ready_at is None and status.phase.value != "failed":
+    while (status := engine.spark_status()).ready_at is None and status.phase.value not in ("failed", "lost"):
         if last is None or (status.phase, status.detail) != (last.phase, last.detail):
             say(f"  spark     {status.phase.value}{': ' if status.detail else ''}{status.detail}")
         last = status

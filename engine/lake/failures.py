@@ -31,6 +31,9 @@ from engine.errors import (
 )
 from engine.lake import log
 
+#: true of a JVM that ended by itself: whoever wants Spark asks for a start of it first
+STARTS_AGAIN = "The next refresh or query starts Spark again"
+
 #: stands in the error of a merge that met a row it must not meet
 REFUSED = "trickle_refused"
 
@@ -68,11 +71,7 @@ def typed(error: BaseException, doing: str, path: str | Path | None = None) -> T
     if isinstance(error, TrickleError):
         return error
     if _is_lost_connection(error):
-        return SparkUnavailable(
-            f"{doing} was cut off: Spark is gone.",
-            detail=_said(error),
-            hint="Trickle starts Spark again on the next start; the JVM's last words are in the logs folder.",
-        )
+        return cut_off(error, doing)
     if isinstance(error, OSError):
         return _of_system(error, doing, path)
     text = _everything_said(error)
@@ -104,6 +103,15 @@ def panics_as_errors() -> Iterator[None]:
         raise RefreshFailed(
             "delta-rs broke down.", detail=_said(error), hint="The log of the program has more; nothing was changed."
         ) from error
+
+
+def cut_off(error: BaseException, doing: str) -> SparkUnavailable:
+    """The typed error for what failed because the JVM died meanwhile, whatever it looked like."""
+    return SparkUnavailable(
+        f"{doing} was cut off: Spark is gone.",
+        detail=_said(error),
+        hint=f"{STARTS_AGAIN}; the JVM's last words are in the logs folder.",
+    )
 
 
 def of_query(error: BaseException, query: str) -> TrickleError:

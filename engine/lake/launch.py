@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -66,17 +67,28 @@ class Jvm:
         return self.process.pid
 
     def alive(self) -> bool:
-        return self.process.poll() is None
+        return self.process.poll() is None and not self._left_its_stdin(wait_ms=0)
+
+    def wait_for_death(self) -> None:
+        if not self._left_its_stdin(wait_ms=None):
+            self.process.wait()
+
+    def _left_its_stdin(self, wait_ms: int | None) -> bool:
+        """The system closes what a dying process holds, and takes a while until it says that the process has ended.
+        Its stdin is closed before its connections: who lost one of those finds it dead here."""
+        if self.process.stdin is None:
+            return False
+        reader = select.poll()
+        reader.register(self.process.stdin.fileno(), 0)
+        return bool(reader.poll(wait_ms))
 
     def kill(self) -> None:
         """End it: at once where nobody else is concerned, politely where a cluster should hear of it."""
-        _expect_the_end(self.context)
         if self.alive() and not self.local:
             self.process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=10.0)
-        if self.alive():
-            self.process.kill()
+        self.process.kill()
         self.process.wait()
         _forget_context(self.context)
         shutil.rmtree(self.scratch, ignore_errors=True)
@@ -151,6 +163,7 @@ def launch(conf: Mapping[str, str], java_home: Path, output: Path, scratch: Path
         process.wait()
         _forget_context(None)
         raise _not_started(output, error) from error
+    _expect_the_end(context)
     return Jvm(process, context, scratch, is_local(conf["spark.master"]))
 
 
@@ -236,6 +249,7 @@ def _forget_context(context: SparkContext | None) -> None:
     SparkContext._gateway = None
     SparkContext._jvm = None
     SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
 
 
 def _not_started(output: Path, error: Exception) -> SparkUnavailable:

@@ -7,18 +7,19 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import SparkUnavailable, TrickleError
+from engine.errors import RefreshFailed, SparkUnavailable, TrickleError
 from engine.lake import failures
 from engine.lake.jars import default_cache, ensure_jars
 from engine.lake.java import find_java, launcher_home
 from engine.lake.launch import FIXED, Jvm, configuration, launch, make_scratch, write_log_configuration
+from engine.lake.shared import SharedJvm, acquire, release
 from engine.records import Column, SparkPhase, SparkStatus
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ log = logging.getLogger(__name__)
 
 CANCEL_AGAIN_S = 0.2
 
-#: PySpark can hold one JVM per process: hosts of one configuration share it
-_shared_lock = threading.Lock()
-_shared: list[_Shared] = []
+ON_ITS_WAY = (SparkPhase.JAVA, SparkPhase.JARS, SparkPhase.STARTING, SparkPhase.WARMING)
 
 
 @dataclass(frozen=True)
@@ -41,14 +40,6 @@ class Analysis:
 
     columns: tuple[Column, ...]
     duration_ms: float
-
-
-@dataclass
-class _Shared:
-    jvm: Jvm
-    wish: Mapping[str, str]
-    users: int = 1
-    sessions: threading.local = field(default_factory=threading.local)
 
 
 class SparkHost:
@@ -68,8 +59,8 @@ class SparkHost:
         self._changed = threading.Condition()
         self._status = SparkStatus(SparkPhase.NOT_STARTED)
         self._failure: TrickleError | None = None
-        self._shared: _Shared | None = None
-        self._starter: threading.Thread | None = None
+        self._shared: SharedJvm | None = None
+        #: of one start: a host that is stopped and started again must not wake what was stopped
         self._stopping = threading.Event()
         self._java = ""
         #: what is being worked under now
@@ -79,55 +70,55 @@ class SparkHost:
 
     def start(self) -> None:
         """Begin starting, in the background; nothing happens when it runs or is on its way."""
+        self._look()
         with self._changed:
-            if self._starter is not None and self._starter.is_alive():
+            if self._status.phase is SparkPhase.READY or self._status.phase in ON_ITS_WAY:
                 return
-            if self._status.phase is SparkPhase.READY and self._shared and self._shared.jvm.alive():
-                return
-            self._stopping.clear()
+            self._stopping = threading.Event()
             self._failure = None
             self._status = SparkStatus(SparkPhase.JAVA, started_at=datetime.now(UTC))
-            self._starter = threading.Thread(target=self._start, name="spark-start", daemon=True)
-            self._starter.start()
+            threading.Thread(target=self._start, args=(self._stopping,), name="spark-start", daemon=True).start()
+        # once, however often it is started
+        atexit.unregister(self.stop)
         atexit.register(self.stop)
 
     def stop(self) -> None:
         """End Spark at once, with whatever runs in it: what was committed stays, the rest never was."""
-        self._stopping.set()
         with self._changed:
+            self._stopping.set()
             shared, self._shared = self._shared, None
             started = self._status.phase is not SparkPhase.NOT_STARTED
         if shared is not None:
-            _release(shared)
+            release(shared, self._lost)
         if started:
             self._tell(SparkPhase.STOPPED)
         atexit.unregister(self.stop)
 
     def status(self) -> SparkStatus:
+        running_jobs = self.running_jobs() if self.is_ready else 0
+        self._look()  # after the question, which may be what met a dead JVM
         status = self._status
-        if status.phase is not SparkPhase.READY:
-            return status
-        return SparkStatus(status.phase, status.detail, self.running_jobs(), status.started_at, status.ready_at)
+        return replace(status, running_jobs=running_jobs) if status.phase is SparkPhase.READY else status
 
     @property
     def is_ready(self) -> bool:
         """Can queries run now? Costs nothing to ask."""
+        self._look()
         return self._status.phase is SparkPhase.READY
 
     def wait_ready(self, timeout_s: float | None = None) -> None:
         """Wait until queries can run; SparkUnavailable says why they never will."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self._look()
+        if self._status.phase is SparkPhase.LOST:
+            self.start()
         with self._changed:
             while True:
                 phase = self._status.phase
                 if phase is SparkPhase.READY:
                     return
-                if self._failure is not None:
-                    raise self._failure
-                if phase is SparkPhase.NOT_STARTED:
-                    raise SparkUnavailable("Spark was not started.")
-                if phase is SparkPhase.STOPPED:
-                    raise SparkUnavailable("Spark was stopped.")
+                if phase not in ON_ITS_WAY:
+                    raise self._missing()
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise SparkUnavailable(
@@ -161,16 +152,23 @@ class SparkHost:
     @contextmanager
     def tagged(self, tag: str) -> Iterator[None]:
         """Everything that this thread runs inside can be cancelled by its tag."""
-        context = self._require().jvm.context
-        context.setJobGroup(tag, tag, interruptOnCancel=False)
+        from py4j.protocol import Py4JError
+
+        jvm = self._require().jvm
+        jvm.context.setJobGroup(tag, tag, interruptOnCancel=False)
         self._tags.add(tag)
         try:
             yield
+        except Exception as error:
+            if jvm.alive() or (isinstance(error, TrickleError) and type(error) is not RefreshFailed):
+                raise
+            # a result that ends too early or PySpark without its context: not every step meets the lost connection
+            raise failures.cut_off(error, "The work") from error
         finally:
             self._tags.discard(tag)
-            if self._shared is not None and self._shared.jvm.alive():
-                context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-                context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+            with suppress(Py4JError, OSError):  # the JVM is gone
+                jvm.context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+                jvm.context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 
     def cancel(self, tag: str) -> None:
         """Stop what runs under the tag and what would be started under it later. Tags are used once.
@@ -183,18 +181,18 @@ class SparkHost:
             threading.Thread(target=self._cancel_until_left, args=(tag,), name="spark-cancel", daemon=True).start()
 
     def _cancel(self, tag: str) -> None:
+        from py4j.protocol import Py4JError
+
         shared = self._shared
         if shared is not None and shared.jvm.alive():
-            self._scala_context(shared).cancelJobGroupAndFutureJobs(tag)
+            with suppress(Py4JError, OSError):  # the JVM is gone, and what ran with it
+                self._scala_context(shared).cancelJobGroupAndFutureJobs(tag)
 
     def _cancel_until_left(self, tag: str) -> None:
         """Seen with Spark 4.2: it refuses the jobs of a cancelled group, but not the shuffle stages that adaptive
         execution starts by themselves. So it is told again for as long as somebody works under the tag."""
-        from py4j.protocol import Py4JError
-
-        with suppress(Py4JError, OSError):  # the JVM is gone, and what ran with it
-            while tag in self._tags and not self._stopping.wait(CANCEL_AGAIN_S):
-                self._cancel(tag)
+        while tag in self._tags and not self._stopping.wait(CANCEL_AGAIN_S):
+            self._cancel(tag)
 
     def running_jobs(self) -> int:
         from py4j.protocol import Py4JError
@@ -241,19 +239,49 @@ class SparkHost:
             raise failures.of_query(error, sql) from error
         return frame
 
-    def _require(self) -> _Shared:
-        shared = self._shared
-        if shared is None or not shared.jvm.alive():
-            if self._failure is not None:
-                raise self._failure
-            raise SparkUnavailable(
-                "Spark is not running.",
-                detail=f"It is {self._status.phase.value}.",
-                hint="Wait until it is ready.",
-            )
-        return shared
+    def _require(self) -> SharedJvm:
+        self._look()
+        with self._changed:
+            shared = self._shared
+            if shared is None:
+                raise self._missing()
+            return shared
 
-    def _new_session(self, shared: _Shared) -> SparkSession:
+    def _missing(self) -> TrickleError:
+        """Why there is no Spark to work with."""
+        match self._status.phase:
+            case SparkPhase.NOT_STARTED:
+                return SparkUnavailable("Spark was not started.")
+            case SparkPhase.STOPPED:
+                return SparkUnavailable("Spark was stopped.")
+            case phase:
+                return self._failure or SparkUnavailable(
+                    "Spark is not ready yet.", detail=f"It is {phase.value}.", hint="Wait until it is ready."
+                )
+
+    def _look(self) -> None:
+        """Nobody is told that a JVM is ready which is dead, however soon they ask."""
+        shared = self._shared
+        if shared is not None and not shared.jvm.alive():
+            self._lost(shared)
+
+    def _lost(self, shared: SharedJvm) -> None:
+        with self._changed:
+            if self._shared is not shared or self._status.phase is not SparkPhase.READY:
+                return  # it is known, or a start fails of it
+            self._shared = None
+            status = self._become(
+                SparkPhase.LOST,
+                "Spark ended by itself",
+                SparkUnavailable(
+                    "Spark ended by itself.",
+                    detail=f"Its JVM's last words are in {shared.output}.",
+                    hint=f"{failures.STARTS_AGAIN}; if it was killed for memory, lower spark.driver_memory.",
+                ),
+            )
+        self._report(status)
+
+    def _new_session(self, shared: SharedJvm) -> SparkSession:
         from pyspark.sql import SparkSession
 
         try:
@@ -266,59 +294,68 @@ class SparkHost:
         return session
 
     @staticmethod
-    def _scala_context(shared: _Shared) -> Any:
+    def _scala_context(shared: SharedJvm) -> Any:
         return shared.jvm.context._jsc.sc()
 
-    def _start(self) -> None:
+    def _start(self, stopping: threading.Event) -> None:
+        def tell(phase: SparkPhase, detail: str = "") -> None:
+            self._tell(phase, detail, unless=stopping)
+
         try:
-            self._tell(SparkPhase.JAVA)
+            tell(SparkPhase.JAVA)
             java = find_java(self._settings.spark.java_home)
             self._java = str(java)
-            self._tell(SparkPhase.JARS, self._java)
-            jars = ensure_jars(self._cache, lambda text: self._tell(SparkPhase.JARS, text), java, self._stopping.is_set)
-            self._tell(SparkPhase.STARTING, self._java)
-            self._acquire(jars, launcher_home(java, self._cache))
-            self._tell(SparkPhase.WARMING, self._java)
+            tell(SparkPhase.JARS, self._java)
+            jars = ensure_jars(self._cache, lambda text: tell(SparkPhase.JARS, text), java, stopping.is_set)
+            tell(SparkPhase.STARTING, self._java)
+            self._acquire(jars, launcher_home(java, self._cache), stopping)
+            tell(SparkPhase.WARMING, self._java)
             self._warm_up()
+            tell(SparkPhase.READY, self._java)
+            self._look()  # its end is told to those who were ready
         except Exception as error:
-            if not self._stopping.is_set():
-                self._fail(failures.typed(error, "The start of Spark"))
-            return
-        if not self._stopping.is_set():
-            self._tell(SparkPhase.READY, self._java)
-            self._watch()
+            self._fail(failures.typed(error, "The start of Spark"), stopping)
 
-    def _acquire(self, jars: tuple[Path, ...], java_home: Path) -> None:
+    def _fail(self, failure: TrickleError, stopping: threading.Event) -> None:
+        """Nothing of a start that failed is kept: the next one is a whole one."""
+        with self._changed:
+            if stopping.is_set():
+                return
+            shared, self._shared = self._shared, None
+        if shared is not None:
+            if not shared.jvm.alive():
+                failure = SparkUnavailable(
+                    "Spark ended while it started.",
+                    detail=f"Its JVM's last words are in {shared.output}.",
+                    hint="Start it again; if it was killed for memory, lower spark.driver_memory.",
+                )
+            release(shared, self._lost)
+        self._tell(SparkPhase.FAILED, failure.message, failure, unless=stopping)
+
+    def _acquire(self, jars: tuple[Path, ...], java_home: Path, stopping: threading.Event) -> None:
         self._logs.mkdir(parents=True, exist_ok=True)
         wish = configuration(self._settings, jars, Path(), Path())
-        with _shared_lock:
-            for shared in _shared:
-                if shared.jvm.alive():
-                    if dict(shared.wish) != wish:
-                        raise SparkUnavailable(
-                            "This process already runs Spark with other settings.",
-                            hint="Close the other engine first, or give both the same [spark] settings.",
-                        )
-                    shared.users += 1
-                    self._shared = shared
-                    return
-            _shared.clear()
-            scratch = make_scratch()
-            try:
-                conf = configuration(self._settings, jars, self._logs, scratch)
-                write_log_configuration(self._settings.spark.log_level, self._logs)
-                _silence_console()
-                jvm = launch(conf, java_home, self._logs / "jvm.log", scratch)
-            except BaseException:
-                shutil.rmtree(scratch, ignore_errors=True)
-                raise
-            shared = _Shared(jvm, wish)
-            _shared.append(shared)
-            self._shared = shared
-        if self._stopping.is_set():
-            # stopped while the JVM was being born: nobody else would end it
-            self._shared = None
-            _release(shared)
+        output = self._logs / "jvm.log"
+        shared = acquire(wish, output, lambda: self._launch(jars, java_home, output), self._lost)
+        with self._changed:
+            stopped = stopping.is_set()
+            if not stopped:
+                self._shared = shared
+        if stopped:
+            # while the JVM was being born: nobody else would end it
+            release(shared, self._lost)
+            raise SparkUnavailable("Spark was stopped.")
+
+    def _launch(self, jars: tuple[Path, ...], java_home: Path, output: Path) -> Jvm:
+        scratch = make_scratch()
+        try:
+            conf = configuration(self._settings, jars, self._logs, scratch)
+            write_log_configuration(self._settings.spark.log_level, self._logs)
+            _silence_console()
+            return launch(conf, java_home, output, scratch)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
 
     def _warm_up(self) -> None:
         """The first Delta commit, reading and local relation of a JVM take seconds: take them now."""
@@ -339,39 +376,28 @@ class SparkHost:
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
-    def _watch(self) -> None:
-        """Tell when the JVM dies by itself."""
-        shared = self._shared
-        if shared is None:
-            return
-        code = shared.jvm.process.wait()
-        if self._stopping.is_set() or self._shared is not shared:
-            return
-        with _shared_lock:
-            if shared in _shared:
-                _shared.remove(shared)
-                shared.jvm.kill()
-        self._shared = None
-        self._fail(
-            SparkUnavailable(
-                "Spark ended by itself.",
-                detail=f"Its JVM ended with code {code}; its last words are in {self._logs / 'jvm.log'}.",
-                hint="Start it again; if it was killed for memory, lower spark.driver_memory.",
-            )
-        )
-
-    def _fail(self, failure: TrickleError) -> None:
+    def _tell(
+        self,
+        phase: SparkPhase,
+        detail: str = "",
+        failure: TrickleError | None = None,
+        unless: threading.Event | None = None,
+    ) -> None:
         with self._changed:
-            self._failure = failure
-        self._tell(SparkPhase.FAILED, failure.message)
+            if unless is not None and unless.is_set():
+                return
+            status = self._become(phase, detail, failure)
+        self._report(status)
 
-    def _tell(self, phase: SparkPhase, detail: str = "") -> None:
-        with self._changed:
-            before = self._status
-            ready_at = datetime.now(UTC) if phase is SparkPhase.READY else None
-            self._status = SparkStatus(phase, detail, 0, before.started_at, ready_at)
-            self._changed.notify_all()
-            status = self._status
+    def _become(self, phase: SparkPhase, detail: str = "", failure: TrickleError | None = None) -> SparkStatus:
+        """Phase and failure change together, under the lock."""
+        ready_at = datetime.now(UTC) if phase is SparkPhase.READY else None
+        self._failure = failure
+        self._status = SparkStatus(phase, detail, 0, self._status.started_at, ready_at)
+        self._changed.notify_all()
+        return self._status
+
+    def _report(self, status: SparkStatus) -> None:
         try:
             self._on_status(status)
         except Exception:
@@ -391,13 +417,3 @@ def _silence_console() -> None:
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     # the gateway tells lost connections to the root logger itself
     logging.getLogger().addFilter(_is_not_from_gateway)
-
-
-def _release(shared: _Shared) -> None:
-    with _shared_lock:
-        shared.users -= 1
-        if shared.users > 0:
-            return
-        if shared in _shared:
-            _shared.remove(shared)
-    shared.jvm.kill()

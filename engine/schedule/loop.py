@@ -20,7 +20,7 @@ from engine.clock import Clock
 from engine.errors import LeaseHeld, TrickleError
 from engine.events import EventBus
 from engine.observe.history import History
-from engine.records import EventKind, Initiator, SchedulerPlace, SchedulerStatus, Severity, StreamTable
+from engine.records import EventKind, Initiator, SchedulerPlace, SchedulerStatus, Severity, SparkPhase, StreamTable
 from engine.refresh.run import Refresher
 from engine.schedule.due import Candidate, ready, wait_s
 
@@ -176,6 +176,9 @@ class Scheduler:
     def tick(self) -> tuple[StreamTable, ...]:
         """Queues those that are due and may go. Nothing goes before Spark can run it."""
         if not self._host.is_ready:
+            if self._host.status().phase is SparkPhase.LOST:
+                # where nobody but the scheduler refreshes, nobody else would
+                self._host.start()
             return ()
         now_s = self._clock.monotonic_s()
         progress = self._catalog.all_progress()

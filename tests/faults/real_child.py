@@ -98,6 +98,8 @@ def kept_jvm(scratch: Path) -> Jvm:
 class Kept:
     """A JVM that this process did not start and does not end."""
 
+    stdin = None
+
     def __init__(self, pid: int) -> None:
         self.pid = pid
 

@@ -233,6 +233,89 @@ def test_the_bundled_java_runs_it_and_a_killed_python_leaves_none(tmp_path: Path
     assert is_gone(int(first.split()[0]), 20)
 
 
+def test_a_killed_jvm_is_missed_at_once_and_replaced_by_itself(tmp_path: Path) -> None:
+    """Python lives on: it says what is true at each moment, and what comes next has a JVM of its own."""
+    running = script(
+        tmp_path,
+        """
+        import os, signal, threading
+        import pyarrow as pa
+        from deltalake import write_deltalake
+        from engine.engine import Engine
+        from engine.errors import SparkUnavailable
+        from engine.lake import queries
+
+        def write(keys, mode):
+            rows = pa.table({"k": pa.array(keys, pa.int64()), "v": pa.array(keys, pa.int64())})
+            feed = {"delta.enableChangeDataFeed": "true"}
+            write_deltalake(str(folder / "src"), rows, mode=mode, configuration=feed)
+
+        def refused(call):
+            try:
+                call()
+            except SparkUnavailable as error:
+                return f"{error.message} {error.hint}"
+
+        def in_other_thread(call):
+            thread = threading.Thread(target=call)
+            thread.start()
+            return thread
+
+        def until(condition):
+            deadline = time.monotonic() + 20
+            while not condition() and time.monotonic() < deadline:
+                time.sleep(0.01)
+
+        def told(phase):
+            return phase in [status.phase.value for status in listened]
+
+        write([1, 2], "error")
+        Engine.init(folder / "w")
+        overrides = {"spark.master": "local[1]", "spark.driver_memory": "1g"}
+        with Engine.open(folder / "w", overrides=overrides) as engine:
+            engine.wait_for_spark(60)
+            engine.add_source("src", folder / "src")
+            engine.create_stream_table("st", "SELECT k % 2 AS odd, sum(v) AS s FROM src GROUP BY k % 2")
+            write([1, 3, 4], "append")
+            assert engine._host.jvm_pid == host.jvm_pid
+            first, before, listened = host.jvm_pid, host.session(), []
+            host._on_status = listened.append
+            cut_off = []
+
+            def work():
+                slow = "SELECT count(*) FROM range(1000000) a JOIN range(1000000) b ON a.id <> b.id"
+                with host.tagged("slow"):
+                    queries.collect(host.session().sql(slow), "The work")
+
+            worker = in_other_thread(lambda: cut_off.append(refused(work)))
+            until(lambda: host.status().running_jobs)
+            os.kill(first, signal.SIGKILL)
+            worker.join(20)
+            print(*cut_off)
+            print(host.status().phase.value, host.is_ready, engine.spark_status().phase.value)
+            until(lambda: told("lost"))
+            print(told("lost"), host.jvm_pid, refused(host.session))
+
+            record = engine.refresh_stream_table("st")
+            print(record.outcome.value, record.rows_updated, engine.verify("st").equal)
+            host.wait_ready(60)
+            print(host.jvm_pid == engine._host.jvm_pid != first, host.session() is not before)
+            print(host.session().sql("SELECT sum(id) AS s FROM range(100)").collect(), told("ready"))
+        host.stop()
+        """,
+        "local[1]",
+    )
+    output, said = running.communicate(timeout=290)
+    assert running.returncode == 0, said
+    ended = "The next refresh or query starts Spark again; "
+    first, *lines = output.splitlines()
+    assert lines[0].startswith("The work was cut off: Spark is gone. " + ended), lines
+    assert lines[1] == "lost False lost"
+    assert lines[2].startswith("True None Spark ended by itself. " + ended), lines
+    assert lines[3:] == ["DIFFERENTIAL 2 True", "True True", "[Row(s=4950)] True"]
+    assert is_gone(int(first.split()[0]), 5)
+
+
 def test_a_cluster_master_runs_it(tmp_path: Path) -> None:
     """Executors are processes of their own: the jars have to reach them, and changes have to come back."""
     table = tmp_path / "table"

@@ -49,6 +49,7 @@ def test_names_of_commands_are_unique() -> None:
         ("refresh", Context(actions.OVERVIEW, FRESH, read_only=True), "opened read-only"),
         ("refresh", Context(actions.OVERVIEW, FRESH, spark=SparkPhase.FAILED), "Spark did not start"),
         ("refresh", Context(actions.OVERVIEW, FRESH, spark=SparkPhase.STARTING), None),
+        ("refresh", Context(actions.OVERVIEW, FRESH, spark=SparkPhase.LOST), None),
         ("cancel", Context(actions.OVERVIEW, FRESH), "no refresh is running"),
         ("cancel", Context(actions.OVERVIEW, RUNNING), None),
         ("verify", Context(actions.OVERVIEW, replace(FRESH, state=State.UNPOPULATED)), "it has no rows yet"),

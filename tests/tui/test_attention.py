@@ -63,6 +63,12 @@ def test_spark_and_the_scheduler_are_named_when_they_are_missing() -> None:
     assert second.text == "nobody refreshes: no scheduler runs"
 
 
+def test_a_spark_that_ended_by_itself_is_named_and_refreshes_stay_possible() -> None:
+    lost = replace(SHOP, spark=SparkStatus(SparkPhase.LOST, "Spark ended by itself"))
+    first, *_ = attention(lost, NOW).needs
+    assert (first.text, first.hint) == ("Spark ended by itself", "the next refresh starts it again")
+
+
 def test_lines_fit_and_say_how_many_are_left_out() -> None:
     lines = events.attention_lines(attention(SHOP, NOW), 60, 3, lambda action: actions.BY_ID[action].shown_key)
     assert [width(line) <= 60 for line in lines] == [True] * 3

@@ -80,6 +80,8 @@ def _spark(spark: SparkStatus, narrow: bool, turn: int) -> Line:
             return line(label, Span("●", "fresh"), EMPTY if narrow else line(" ready", Span(jobs, "dim")))
         case SparkPhase.FAILED:
             return line(label, Span("✖ failed", "failed bold"))
+        case SparkPhase.LOST:
+            return line(label, Span("✖ lost", "failed bold"))
         case SparkPhase.STOPPED | SparkPhase.NOT_STARTED:
             return line(label, Span("○ ", "paused"), Span(spark.phase.value, "dim"))
         case _:
