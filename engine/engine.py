@@ -96,7 +96,7 @@ class Engine:
         if self._built is not None:
             self._built.refresher.close()
             self._built.scheduler.stop(cancel=False)
-        self._host.stop()
+        self._host.close()
         self._history.close()
         self._catalog.close()
 

@@ -63,6 +63,7 @@ class SparkHost:
         #: of one start: a host that is stopped and started again must not wake what was stopped
         self._stopping = threading.Event()
         self._java = ""
+        self._closed = False
         #: what is being worked under now
         self._tags: set[str] = set()
 
@@ -72,7 +73,7 @@ class SparkHost:
         """Begin starting, in the background; nothing happens when it runs or is on its way."""
         self._look()
         with self._changed:
-            if self._status.phase is SparkPhase.READY or self._status.phase in ON_ITS_WAY:
+            if self._closed or self._status.phase is SparkPhase.READY or self._status.phase in ON_ITS_WAY:
                 return
             self._stopping = threading.Event()
             self._failure = None
@@ -81,6 +82,12 @@ class SparkHost:
         # once, however often it is started
         atexit.unregister(self.stop)
         atexit.register(self.stop)
+
+    def close(self) -> None:
+        """For good: a refresh that is cut off by it must not start Spark again."""
+        with self._changed:
+            self._closed = True
+        self.stop()
 
     def stop(self) -> None:
         """End Spark at once, with whatever runs in it: what was committed stays, the rest never was."""

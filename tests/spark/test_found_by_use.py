@@ -99,7 +99,7 @@ def test_leaving_is_no_failure(tmp_path: Path, spark_host: SparkHost, shop: Shop
         shop.insert("orders", order(90, 3, 500))
         refresher = engine._core.refresher
         refresher.close()
-        engine._host.stop()
+        engine._host.close()
         with pytest.raises(Exception, match="cut off"):
             engine.refresh_stream_table("paid")
         assert engine.status("paid").error is None
