@@ -8,13 +8,13 @@ the merge fail before it commits: both writers are given expressions that refuse
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.algebra.types import is_float
-from engine.errors import CommitConflict, InternalError, NegativeMultiplicity, Tampered
+from engine.errors import CommitConflict, InternalError, NegativeMultiplicity, Tampered, TrickleError
 from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import capabilities, data_files, failures, hold, log, misfits, quoting
 from engine.lake.stamp import Stamp, find_refresh, foreign_change
@@ -174,30 +174,44 @@ def overwrite_frame(
     Spark writes the files, and the driver commits them where it may. Spark's own overwrite asks in several jobs what
     the table consists of, which the pinned handle knows, and commits on top of whatever is newest.
     """
-    started = time.perf_counter()
     pinned = pin(path, pinned_version)
     replaced = pinned.rows()
-    if new_schema or not _takes_files(pinned, frame):
+    never_null = {field.name for field in frame.schema.fields if not field.nullable}
+    if takes_files(pinned, never_null) and not new_schema:
+        commit = overwrite(pinned, data_files.by_spark(frame, pinned.properties), stamp)
+    else:
         commit = _write_frame(session, path, pinned_version, frame, stamp, "overwrite", new_schema=new_schema)
-        return replace(commit, deleted=replaced)
+    data_files.settle_all(path, stamp)
+    return replace(commit, deleted=replaced)
+
+
+def overwrite(pinned: Pinned, save: Callable[[str], None], stamp: Stamp) -> Commit:
+    """All rows anew, from files that `save` writes into a folder that it is given."""
+    started = time.perf_counter()
     _refuse_used_sequence(pinned, stamp)
-    _refuse_newer(path, pinned_version)
-    written = data_files.write(
-        frame, path, f"{data_files.PREFIX}{stamp.sequence}-{stamp.refresh_id}", pinned.properties
-    )
-    with _committing(path, stamp):
-        pinned.handle.create_write_transaction(
-            written.files, "overwrite", pinned.handle.schema(), commit_properties=_properties(stamp)
-        )
-    return _committed(started, pinned_version + 1, Counts(inserted=written.rows, deleted=replaced))
+    _refuse_newer(pinned.path, pinned.version)
+    try:
+        written = data_files.write(pinned.path, stamp, save)
+    except TrickleError:
+        # who was overtaken is told so: its files may have been removed while it wrote them
+        _refuse_newer(pinned.path, pinned.version)
+        raise
+    try:
+        with _committing(pinned.path, stamp):
+            pinned.handle.create_write_transaction(
+                written.files, "overwrite", pinned.handle.schema(), commit_properties=_properties(stamp)
+            )
+    except TrickleError:
+        data_files.settle(pinned.path, stamp)
+        raise
+    return _committed(started, pinned.version + 1, Counts(inserted=written.rows))
 
 
-def _takes_files(pinned: Pinned, frame: DataFrame) -> bool:
+def takes_files(pinned: Pinned, never_null: Collection[str]) -> bool:
     """May the driver commit files that were written apart from the table? What Delta checks of rows is not checked."""
     definition = log.definition(pinned.path, pinned.version)
     if log.local_path(pinned.path) is None or definition.partition_columns:
         return False
-    never_null = {field.name for field in frame.schema.fields if not field.nullable}
     return capabilities.of(definition, pinned.path).can_driver_merge and all(
         column.nullable or column.name in never_null for column in pinned.columns
     )

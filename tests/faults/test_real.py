@@ -16,7 +16,7 @@ from engine.lake.session import SparkHost
 from tests.faults.children import Nursery
 from tests.faults.real import Way, all_combos, combos_of, run
 from tests.faults.real_world import CASES, World, make_workspace
-from tests.faults.witness import Broken, Watched, Witness, strangers
+from tests.faults.witness import Broken, Watched, Witness, left_by_full_refreshes, strangers
 
 
 def test_the_promise_survives_what_happens_today(tmp_path: Path, spark_host: SparkHost) -> None:
@@ -104,4 +104,23 @@ def test_strangers_are_told_from_what_is_deltas_own(tmp_path: Path) -> None:
     assert strangers(tmp_path, {"there"}) == []
     (tmp_path / "there" / "notes.txt").touch()
     (tmp_path / ".dropped-folder").mkdir()
-    assert strangers(tmp_path, {"there"}) == ["there/notes.txt", ".dropped-folder"]
+    assert strangers(tmp_path, {"there"}) == [".dropped-folder", "there/notes.txt"]
+
+
+def test_what_a_killed_full_refresh_left_is_strange_after_the_next(tmp_path: Path) -> None:
+    forged = Forged(tmp_path / "warehouse")
+    there = forged.table.path
+    files = {sequence: there / f"full-{sequence}-it" / "part-0.parquet" for sequence in (2, 3)}
+    for file in files.values():
+        file.parent.mkdir()
+        file.touch()
+    warehouse, tables = there.parent, {"copy", "numbers"}
+    assert strangers(warehouse, tables) == []
+    assert left_by_full_refreshes(there) == [f"full-{n}-it/part-0.parquet" for n in (2, 3)]
+    commit = there / "_delta_log" / f"{2:020d}.json"
+    said = {"userMetadata": json.dumps({"trickle": {"sequence": 3}}), "operationParameters": {"mode": "Overwrite"}}
+    added = {"path": "full-3-it/part-0.parquet"}
+    commit.write_text(json.dumps({"commitInfo": said}) + "\n" + json.dumps({"add": added}) + "\n")
+    (files[3].parent / ".part-0.parquet.crc").touch()
+    assert strangers(warehouse, tables) == ["copy/full-2-it/part-0.parquet"]
+    assert left_by_full_refreshes(there) == ["full-2-it/part-0.parquet"]

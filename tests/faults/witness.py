@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -22,10 +23,10 @@ from tests.support.view_test import Row
 
 #: what the writers of Delta leave in a table's folder, uncommitted files of killed ones among it
 _DELTAS_OWN = re.compile(
-    r"((_change_data|full-[^/]+)/)?([^/]+\.parquet(#\d+)?|\.[^/]+\.crc)|deletion_vector_[^/]+\.bin"
-    # a full refresh writes its files with a log beside them, which it removes; a later one does it for the killed
-    r"|(full-[^/]+/)?_delta_log/.+"
+    r"(_change_data/)?([^/]+\.parquet(#\d+)?|\.[^/]+\.crc)|deletion_vector_[^/]+\.bin|_delta_log/.+"
 )
+#: what a full refresh writes into, and of which sequence it is
+_FULL_REFRESH = re.compile(r"full-(\d+)-[^/]+/.+")
 
 #: by who wrote a commit, what it is called there and how
 _STRATEGIES = {
@@ -156,10 +157,51 @@ def arrow_at(path: Path, version: int) -> pa.Table:
 
 
 def strangers(warehouse: Path, tables: set[str]) -> list[str]:
-    """What lies in the warehouse and belongs to no table, or in a table's folder and is not Delta's."""
-    files = [path.relative_to(warehouse) for path in warehouse.rglob("*") if path.is_file()]
-    strange = [str(file) for file in files if not _DELTAS_OWN.fullmatch("/".join(file.parts[1:]))]
-    return strange + [path.name for path in warehouse.iterdir() if path.name not in tables]
+    """What lies in the warehouse and belongs to no table, or in a table's folder and is neither Delta's nor of use.
+
+    Who was killed in a full refresh leaves files that no version names. The next full refresh removes them, so that
+    older ones than the last are strange; `left_by_full_refreshes` tells of all.
+    """
+    strange = []
+    for name in sorted(path.name for path in warehouse.iterdir()):
+        folder = warehouse / name
+        if name not in tables:
+            strange.append(name)
+            continue
+        files = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
+        of_full = {file: int(found[1]) for file in files if (found := _FULL_REFRESH.fullmatch(file))}
+        strange += [f"{name}/{file}" for file in files if file not in of_full and not _DELTAS_OWN.fullmatch(file)]
+        if of_full:
+            last, named = _overwritten(folder)
+            strange += [f"{name}/{file}" for file, at in of_full.items() if at < last and not _is_named(file, named)]
+    return strange
+
+
+def left_by_full_refreshes(table: Path) -> list[str]:
+    """Files that no version names. Right after a full refresh there are none, unless somebody writes right now."""
+    files = sorted(file.relative_to(table).as_posix() for file in table.glob("full-*/**/*") if file.is_file())
+    named = _overwritten(table)[1] if files else set()
+    return [file for file in files if not _is_named(file, named)]
+
+
+def _is_named(file: str, named: set[str]) -> bool:
+    """Beside each file that it writes, Spark puts its checksum."""
+    folder, _, name = file.rpartition("/")
+    return file in named or (name.endswith(".crc") and f"{folder}/{name[1:].removesuffix('.crc')}" in named)
+
+
+def _overwritten(table: Path) -> tuple[int, set[str]]:
+    """The sequence of the last full refresh in a log, and all files that its versions name, also those of the past."""
+    last, named = 0, set[str]()
+    for file in sorted((table / "_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
+        for action in actions:
+            named |= {unquote(action[kind]["path"]) for kind in ("add", "remove") if kind in action}
+        info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        said = json.loads(info.get("userMetadata") or "{}").get("trickle")
+        if said and info.get("operationParameters", {}).get("mode") == "Overwrite":
+            last = said["sequence"]
+    return last, named
 
 
 def _same(actual: list[Row], expected: list[Row], what: str) -> None:

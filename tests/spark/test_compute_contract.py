@@ -9,15 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from engine.errors import CommitConflict, NegativeMultiplicity, Tampered
+from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint, SimulatedCrash
 from engine.lake import commits, log, stamp
 from engine.lake.apply import OPERATION, Counts
 from engine.lake.compute import Compute, Query, RowIds, SparkCompute
 from engine.lake.session import SparkHost
 from engine.lake.stamp import Stamp
 from engine.records import Column, Outcome, SourceVersion
+from tests.faults.witness import left_by_full_refreshes
 from tests.support.delta_files import SourceTable
 from tests.support.duck_compute import DuckCompute
 
@@ -61,8 +63,6 @@ def shown(compute: Compute, view: str) -> Counter[tuple[object, ...]]:
 
 
 def stored(path: str) -> Counter[tuple[object, ...]]:
-    from deltalake import QueryBuilder
-
     found = pa.table(QueryBuilder().register("t", DeltaTable(path)).execute("SELECT k, v FROM t").read_all())
     return Counter(tuple(row.values()) for row in found.to_pylist())
 
@@ -211,3 +211,109 @@ def test_rows_that_slip_in_before_a_merge_are_told(compute: Compute, st: str, mo
     with pytest.raises(Tampered):
         computed(compute, change_set(("I", 6, "f"))).merge(st, 1, ["k"], with_, Counts(1))
     assert log.newest_version(st) == 3
+
+
+# ---------------------------------------------------------------- all rows anew
+
+ANYTHING = (Column("k", "bigint"), Column("d", "double"), Column("l", "array<string>"), Column("n", "bigint", False))
+OF_ANYTHING = pa.schema([("k", pa.int64()), ("d", pa.float64()), ("l", pa.list_(pa.string())), ("n", pa.int64())])
+NAN = float("nan")
+ODD = ((1, NAN, ["a", None], 1), (2, -0.0, [], 2), (3, 0.0, None, 3), (None, 1e308, ["\n"], 4), (5, None, ["x"], 5))
+
+
+@pytest.fixture(params=["plain", "partitioned"])
+def anything(request: pytest.FixtureRequest, tmp_path: Path, spark_host: SparkHost) -> str:
+    """Of doubles and arrays, and with a column that is never NULL: partitioned ones are Spark's own to overwrite."""
+    path = tmp_path / "it's anything"
+    if request.param == "plain":
+        storage = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
+        SparkCompute(spark_host).create_table(str(path), ANYTHING, storage, "")
+        write_deltalake(path, rows(*ODD, schema=OF_ANYTHING), mode="append")
+    else:
+        fields = [pa.field(field.name, field.type, nullable=field.name != "n") for field in OF_ANYTHING]
+        empty = pa.schema(fields).empty_table()
+        write_deltalake(path, empty, partition_by=["n"], configuration={"delta.enableChangeDataFeed": "true"})
+        write_deltalake(path, rows(*ODD, schema=OF_ANYTHING).cast(pa.schema(fields)), mode="append")
+    return str(path)
+
+
+def exactly(path: str) -> Counter[str]:
+    """As text, which tells −0.0 from 0.0 and NaN from NULL, read by neither of the two."""
+    opened = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t")
+    found = pa.table(opened.read_all()).to_pylist()
+    return Counter(repr([row[name] for name in OF_ANYTHING.names]) for row in found)
+
+
+def exact(*values: tuple[object, ...]) -> Counter[str]:
+    return Counter(repr(list(value)) for value in values)
+
+
+def never_null(compute: Compute, table: pa.Table) -> Any:
+    """As a query gives it that counts: `n` is known not to be NULL."""
+    compute.show_rows("computed", table)
+    query = Query("SELECT k, d, l, coalesce(n, 0) AS n FROM computed")
+    return compute.lazily(query, "looking").as_stored(ANYTHING, None)
+
+
+def test_all_rows_anew_are_the_same_to_the_last_bit(compute: Compute, anything: str) -> None:
+    before = log.newest_version(anything)
+    table = rows(*ODD, (6, -NAN, ["y"], 6), schema=OF_ANYTHING)
+    commit = never_null(compute, table).overwrite(anything, before, said(anything, 1), new_schema=False)
+    assert (commit.version, commit.inserted, commit.deleted) == (before + 1, 6, 5)
+    assert exactly(anything) == exact(*ODD, (6, NAN, ["y"], 6))
+    found = stamp.last_stamp(anything, commit.version)
+    assert found is not None
+    assert found.stamp.sequence == 1
+    # what was written is found again by its keys: the bounds of the files hide no row
+    compute.show_version("again", anything, commit.version, ANYTHING)
+    got = compute.collect(Query("SELECT k FROM again WHERE d > 1e300 OR k = 2"), "looking", small=True).to_pylist()
+    assert Counter(row["k"] for row in got) == Counter([1, 2, None, 6])
+
+
+def test_the_driver_commits_what_was_written_into_a_folder(compute: Compute, anything: str) -> None:
+    """But where a table is partitioned: that one Spark overwrites itself."""
+    partitioned = bool(DeltaTable(anything).metadata().partition_columns)
+    result = never_null(compute, rows(*ODD, schema=OF_ANYTHING))
+    commit = result.overwrite(anything, log.newest_version(anything), said(anything, 1), new_schema=False)
+    added = [each["add"]["path"] for each in log.actions(anything, commit.version) or [] if "add" in each]
+    assert added
+    assert {path.startswith("full-1-r1/") for path in added} == {not partitioned}
+    assert not list(Path(anything).glob("full-*/_delta_log"))
+
+
+@pytest.mark.parametrize("action", ["crash", "ambiguous", "raise"])
+def test_files_without_a_commit_are_removed_by_the_next(compute: Compute, st: str, action: str) -> None:
+    table = rows((9, "z"))
+    with (
+        FAILPOINTS.armed(Arming(Failpoint.COMMIT, Action(action))),
+        pytest.raises((CommitConflict, SimulatedCrash)),
+    ):
+        computed(compute, table).overwrite(st, 1, said(st, 1), new_schema=False)
+    happened = action == "ambiguous"
+    assert log.newest_version(st) == 1 + happened
+    assert bool(left_by_full_refreshes(Path(st))) == (action == "crash")
+    sequence = 1 + happened
+    computed(compute, table).overwrite(st, 1 + happened, said(st, sequence, "next"), new_schema=False)
+    assert left_by_full_refreshes(Path(st)) == []
+    assert stored(st) == Counter([(9, "z")])
+
+
+def test_versions_of_a_partitioned_source_are_the_same_rows(compute: Compute, tmp_path: Path) -> None:
+    path = tmp_path / "by v"
+    write_deltalake(path, rows((1, "a"), (2, "b c"), (None, None)), partition_by=["v"])
+    compute.show_version("parts", str(path), 0, COLUMNS)
+    assert shown(compute, "parts") == Counter([(1, "a"), (2, "b c"), (None, None)])
+
+
+def test_an_overwrite_by_a_handle_of_yesterday_commits_nothing(compute: Compute, st: str) -> None:
+    """Somebody commits while the files are written: the handle knows."""
+
+    def meanwhile(point: Failpoint) -> None:
+        write_deltalake(st, rows((5, "e")), mode="append")
+
+    with FAILPOINTS.armed() as points:
+        points.on_pass = meanwhile
+        with pytest.raises(CommitConflict):
+            computed(compute, rows((9, "z"))).overwrite(st, 1, said(st, 1), new_schema=False)
+    assert log.newest_version(st) == 2
+    assert left_by_full_refreshes(Path(st)) == []

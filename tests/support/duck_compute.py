@@ -2,15 +2,18 @@
 
 The protocol's own code does everything but the computing: reading logs and changes, deciding, committing. What Spark
 commits is committed here by delta-rs in Spark's manner: through a handle of its own at whatever version is newest,
-and a sequence that the log has already is skipped without a word. `test_compute_contract.py` holds it to Spark.
+and a sequence that the log has already is skipped without a word. Of a full refresh only the files are written here,
+and the protocol's own code commits them. `test_compute_contract.py` holds it to Spark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -20,7 +23,7 @@ from sqlglot import exp
 from engine.algebra.nodes import Leaf
 from engine.compile.places import view_name
 from engine.compile.render import render
-from engine.lake import apply, changes, log, netting, queries, tables
+from engine.lake import apply, changes, data_files, log, netting, queries, tables
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.commits import ChangeKind, ChangeSummary
 from engine.lake.compute import Query, Result, RowIds
@@ -182,18 +185,32 @@ class DuckResult:
         )
 
     def overwrite(self, path: str, pinned_version: int, stamp: Stamp, *, new_schema: bool) -> Commit:
-        def overwritten(pinned: Pinned) -> Commit:
-            with apply._committing(path, stamp):
-                write_deltalake(
-                    pinned.handle,
-                    self._rows,
-                    mode="overwrite",
-                    schema_mode="overwrite" if new_schema else None,
-                    commit_properties=apply._properties(stamp),
-                )
-            return Commit(pinned.version + 1, self._rows.num_rows, 0, 0, 0.0)
+        pinned = apply.pin(path, pinned_version)
+        replaced = pinned.rows()
+        never_null = {name for name in self._rows.column_names if not self._rows.column(name).null_count}
+        if apply.takes_files(pinned, never_null) and not new_schema:
+            commit = apply.overwrite(pinned, lambda folder: self._save(folder, pinned), stamp)
+        else:
+            commit = _like_spark(path, pinned_version, stamp, lambda newest: self._write_over(newest, stamp))
+        data_files.settle_all(path, stamp)
+        return replace(commit, deleted=replaced)
 
-        return _like_spark(path, pinned_version, stamp, overwritten)
+    def _save(self, folder: str, pinned: Pinned) -> None:
+        """As a new Delta table, with the bounds of its files."""
+        rows = apply._shaped(pinned, self._rows)
+        write_deltalake(folder, rows, mode="error", writer_properties=apply._without_float_bounds(pinned))
+
+    def _write_over(self, newest: Pinned, stamp: Stamp) -> Commit:
+        """Spark's own overwrite, which can change the columns too."""
+        write_deltalake(
+            newest.handle,
+            self._rows,
+            mode="overwrite",
+            schema_mode="overwrite",
+            partition_by=list(newest.handle.metadata().partition_columns) or None,
+            commit_properties=apply._properties(stamp),
+        )
+        return Commit(newest.version + 1, self._rows.num_rows, 0, 0, 0.0)
 
 
 def _like_spark(path: str, pinned_version: int, stamp: Stamp, commit: Callable[[Pinned], Commit]) -> Commit:
@@ -226,7 +243,10 @@ def _files_of_commit(path: str, version: int, inode: int, written_ns: int) -> tu
 
 
 def _files(handle: DeltaTable) -> list[str]:
-    return [file.removeprefix("file://") for file in handle.file_uris()]
+    """The table's own place is spelled as in an address, what stands in its log is told as it is."""
+    place = handle.table_uri.removeprefix("file://").rstrip("/")
+    files = (file.removeprefix("file://") for file in handle.file_uris())
+    return [unquote(place) + file.removeprefix(place) for file in files]
 
 
 def _read(files: Sequence[str]) -> str:
