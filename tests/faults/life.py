@@ -6,14 +6,14 @@ import itertools
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.errors import TrickleError
-from engine.failpoints import FAILPOINTS, Action, Arming, SimulatedCrash
+from engine.errors import CommitConflict, TrickleError
+from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint, SimulatedCrash
 from engine.records import Outcome
-from tests.faults.simulation import FIRST, Broken, Setup, World
+from tests.faults.simulation import FIRST, Broken, Remembered, Setup, World
 from tests.faults.troubles import (
     AFTER_COMMIT,
     BEFORE_COMMIT,
@@ -31,12 +31,12 @@ from tests.faults.troubles import (
 from tests.support.view_test import ViewTest
 
 
-def of_test(test: ViewTest, *, by_spark: bool, chained: bool) -> Setup:
+def of_test(test: ViewTest, *, by_spark: bool, chained: bool, recomputed: bool = False) -> Setup:
     """A test that goes to the edge of a type would fall over it with more data."""
     at_the_edge = test.path.stem.startswith("overflow")
     rows = {table.name: table.rows for table in test.tables}
     steps = tuple(step.dml for step in test.steps)
-    return Setup(test.path.name, test.relations, rows, test.query, steps, by_spark, chained, at_the_edge)
+    return Setup(test.path.name, test.relations, rows, test.query, steps, by_spark, recomputed, chained, at_the_edge)
 
 
 @contextmanager
@@ -80,19 +80,57 @@ def live(setup: Setup, faults: tuple[Fault, ...], tally: Tally, seed: int = 0) -
         _dead(world, tally, chance)
 
 
-def dies_at_any_moment(setup: Setup, tally: Tally) -> None:
-    """In the last step dies the 1st time that anything is passed, the 2nd, … until it lives through all of it."""
+#: `ambiguous` is another thing than `raise` around the commit alone
+ACTIONS = (Action.CRASH, Action.RAISE, Action.AMBIGUOUS)
+
+
+def fails_at_any_moment(
+    setup: Setup, tally: Tally, actions: Sequence[Action] = ACTIONS, steps: Collection[int] | None = None
+) -> None:
+    """In a refresh fails the 1st thing that is passed, the 2nd, … until none is left, each time in the same world.
+
+    Every way to fail in every step, unless told which.
+    """
     tally.worlds += 1
     with world_of(setup) as world:
         world.create()
-        for dml in setup.steps:
-            world.refresh()
+        for number, dml in enumerate(setup.steps):
             world.change_sources(dml)
-        for moment in itertools.count(1):
-            if not _dies(world, Arming(None, Action.CRASH, moment), world.refresh, tally):
-                break
-            world.check(f"{setup.about}, dies at moment {moment}")
+            if steps is not None and number not in steps:
+                world.refresh()
+                continue
+            before = world.remembered()
+            for action in actions:
+                _fails_moment_by_moment(world, before, action, f"{setup.about}, step {number + 1}", tally)
         world.caught_up(f"{setup.about}, moment after moment", Outcome.NO_DATA)
+
+
+def _fails_moment_by_moment(world: World, before: Remembered, action: Action, where: str, tally: Tally) -> None:
+    point = Failpoint.COMMIT if action is Action.AMBIGUOUS else None
+    for moment in itertools.count(1):
+        world.go_back(before)
+        if not _fails(world, Arming(point, action, moment), tally):
+            # that was the refresh as it is without a fault, and the world goes on from it
+            return
+        world.check(f"{where}, {action} at moment {moment}")
+        world.caught_up(f"{where}, {action} at moment {moment}")
+
+
+def _fails(world: World, arming: Arming, tally: Tally) -> bool:
+    """A refresh of everything; did anything happen to it?"""
+    if arming.action is Action.CRASH:
+        return _dies(world, arming, world.refresh, tally)
+    error: TrickleError | None = None
+    with FAILPOINTS.armed(arming) as points:
+        try:
+            world.refresh()
+        except TrickleError as raised:
+            error = raised
+        tally.passed.update(points.passed)
+        tally.steps += len(points.fired)
+        if bool(points.fired) != isinstance(error, CommitConflict):
+            raise Broken(f"{world.setup.about}: {arming} came to {error!r}") from error
+        return bool(points.fired)
 
 
 def _suffered(world: World, fault: Fault, where: str, tally: Tally) -> None:

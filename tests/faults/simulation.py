@@ -6,6 +6,9 @@ hand, and the folder is in memory. What must hold is looked at from outside, by 
 
 from __future__ import annotations
 
+import copy
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,11 +31,13 @@ from engine.lake import log, stamp, tables
 from engine.observe.history import History
 from engine.records import Column, Frontier, Initiator, Outcome, RefreshRecord, StreamTable
 from engine.refresh.define import Definitions
+from engine.refresh.full import STRATEGY
 from engine.refresh.ledger import Ledger
 from engine.refresh.plans import Plans
 from engine.refresh.repair import Repairs
 from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources
+from tests.faults.witness import Broken, left_by_full_refreshes, strangers
 from tests.support.delta_files import SourceTable
 from tests.support.duck_compute import DuckCompute
 from tests.support.fake_lake import FakeLake, _translated, duck_type, quoted
@@ -41,10 +46,6 @@ from tests.support.view_test import Row
 
 #: the stream table under test, and one that reads it
 FIRST, SECOND = "result", "second"
-
-
-class Broken(AssertionError):
-    """The promise does not hold."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Setup:
     steps: tuple[str, ...]
     #: by the writers that Spark has for large changes
     by_spark: bool = False
+    #: each refresh of the first recomputes it
+    recomputed: bool = False
     #: with a second stream table that reads the first
     chained: bool = False
     #: takes no more data than the steps have
@@ -92,7 +95,10 @@ class Process:
 
     def refresh(self, name: str, *, full: bool = False) -> RefreshRecord:
         table = self.catalog.get_stream_table(name)
-        return self.refresher.refresh(table, asked_full=full, initiated_by=Initiator.MANUAL)
+        done = self.refresher.refresh(table, asked_full=full, initiated_by=Initiator.MANUAL)
+        if done.strategy == STRATEGY and (left := left_by_full_refreshes(Path(table.path))):
+            raise Broken(f"a full refresh of {name} left files that no version names: {left}")
+        return done
 
 
 class World:
@@ -150,7 +156,7 @@ class World:
                     name,
                     query,
                     schedule="10s",
-                    refresh_mode="DIFFERENTIAL",
+                    refresh_mode="FULL" if self.setup.recomputed and name == FIRST else "DIFFERENTIAL",
                     initialize=True,
                     append_only=False,
                     comment="",
@@ -165,6 +171,10 @@ class World:
     def refresh(self) -> tuple[RefreshRecord, ...]:
         """All of them, upstream first."""
         return tuple(self.process.refresh(name) for name in self.names)
+
+    def ordinary(self, name: str) -> Outcome:
+        """What a refresh is when something changed and nothing is wrong."""
+        return Outcome.FULL if self.setup.recomputed and name == FIRST else Outcome.DIFFERENTIAL
 
     @property
     def rival(self) -> Process:
@@ -188,6 +198,28 @@ class World:
         for file in self.folder.glob("catalog.db*"):
             file.unlink()
         self.process = self._process(self.process.compute)
+
+    def remembered(self) -> Remembered:
+        """All that a refresh can change, to go back to it: the folder but for the sources, and what was looked at."""
+        self.restart()
+        folder = Path(tempfile.mkdtemp(prefix="before-", dir=self.folder))
+        for path in self._changeable():
+            (shutil.copytree if path.is_dir() else shutil.copy2)(path, folder / path.name)
+        return Remembered(folder, copy.deepcopy(self._looked))
+
+    def go_back(self, to: Remembered) -> None:
+        """A process that knows nothing of what came since."""
+        self.close()
+        for path in self._changeable():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in to.folder.iterdir():
+            (shutil.copytree if path.is_dir() else shutil.copy2)(path, self.folder / path.name)
+        self._looked = copy.deepcopy(to.looked)
+        self.process = self._process(self.process.compute, self.process)
+
+    def _changeable(self) -> list[Path]:
+        kept = {"sources"}
+        return [path for path in self.folder.iterdir() if path.name not in kept and not path.name.startswith("before-")]
 
     def close(self) -> None:
         self.process.catalog.close()
@@ -338,7 +370,7 @@ class World:
     def caught_up(self, where: str, *outcomes: Outcome) -> None:
         """What the next refreshes must make of it: everything caught up, and then nothing to do."""
         for done in self._recovered(where):
-            if done.outcome not in (outcomes or (Outcome.DIFFERENTIAL, Outcome.NO_DATA)):
+            if done.outcome not in (outcomes or (self.ordinary(done.st), Outcome.NO_DATA)):
                 raise Broken(f"{where}: recovery of {done.st} was {done.outcome}, {done.reason.text}")
         self.check(f"{where}, recovered")
         table = self.table()
@@ -386,19 +418,24 @@ class World:
     def _no_strangers(self, where: str) -> None:
         """Nothing but Delta's own files beside a table, and nothing but tables in the warehouse."""
         warehouse = self.folder / "warehouse"
-        there = {path.name for path in warehouse.iterdir()}
-        for name in there:
-            for path in (warehouse / name).iterdir():
-                if not _is_deltas_own(path):
-                    raise Broken(f"{where}: left over is {path}")
-        if there != set(self.names):
-            raise Broken(f"{where}: the warehouse has {sorted(there)}")
+        strange = strangers(warehouse, set(self.names))
+        missing = [name for name in self.names if not (warehouse / name).is_dir()]
+        if strange or missing:
+            raise Broken(f"{where}: left over are {strange}, missing {missing}")
 
     def gone(self, where: str) -> None:
         """Nothing is left of a stream table that was dropped."""
         left = [path.name for path in (self.folder / "warehouse").iterdir()]
         if left or self.process.catalog.stream_tables():
             raise Broken(f"{where}: left over are {left}, {[t.name for t in self.process.catalog.stream_tables()]}")
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """A world as it was."""
+
+    folder: Path
+    looked: dict[str, _Looked]
 
 
 class _Looked:
@@ -408,9 +445,3 @@ class _Looked:
         self.version = -1
         self.stamps: list[stamp.Stamp] = []
         self.began_anew = False
-
-
-def _is_deltas_own(path: Path) -> bool:
-    if path.name in ("_delta_log", "_change_data"):
-        return True
-    return path.suffix == ".parquet" or (path.name.startswith("deletion_vector_") and path.suffix == ".bin")
