@@ -6,19 +6,22 @@ Where two locks guard one door, each alone holds, which is shown as well.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from engine.errors import CommitConflict, NegativeMultiplicity
 from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint, SimulatedCrash
-from engine.lake import apply, log, stamp, tables
+from engine.lake import apply, data_files, log, quoting, stamp, tables
 from engine.records import Column, Outcome
 from engine.refresh import observe
-from engine.refresh.strategies import append_from_driver, from_driver, merge_from_driver
+from engine.refresh.strategies import append_from_driver, by_spark, from_driver, merge_from_driver
+from tests.faults import simulated
 from tests.faults.life import live, refreshed_anew, world_of
 from tests.faults.simulation import FIRST, Broken, Setup
 from tests.faults.troubles import Fault, Tally, Trouble, all_faults, in_turn, suffer
+from tests.faults.witness import left_by_full_refreshes
 from tests.support import duck_compute
 
 ORDERS = (Column("id", "int"), Column("region", "string"), Column("amount", "bigint"))
@@ -32,8 +35,8 @@ STEPS = (
 )
 
 
-def setup(query: str = TOTALS, *, by_spark: bool = False) -> Setup:
-    return Setup("shop", {"orders": ORDERS}, {"orders": ROWS}, query, STEPS, by_spark)
+def setup(query: str = TOTALS, *, by_spark: bool = False, recomputed: bool = False) -> Setup:
+    return Setup("shop", {"orders": ORDERS}, {"orders": ROWS}, query, STEPS, by_spark, recomputed)
 
 
 def survives(case: Setup, *faults: Fault) -> Tally:
@@ -63,6 +66,8 @@ def reopened(monkeypatch: pytest.MonkeyPatch) -> None:
     anew = SimpleNamespace(pin=lambda path, version: tables.pin(path))
     monkeypatch.setattr(merge_from_driver, "tables", anew)
     monkeypatch.setattr(append_from_driver, "tables", anew)
+    # of a full refresh too
+    monkeypatch.setattr(apply, "pin", anew.pin)
 
 
 def without_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,21 +115,27 @@ def believing_version_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observe, "_same_history", lambda *_: None)
 
 
-def test_the_sequence_holds_where_the_handle_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+WAYS = pytest.mark.parametrize("recomputed", [False, True], ids=["merge", "overwrite"])
+
+
+@WAYS
+def test_the_sequence_holds_where_the_handle_does_not(monkeypatch: pytest.MonkeyPatch, recomputed: bool) -> None:
     reopened(monkeypatch)
-    assert survives(setup(), *every(Trouble.OVERTAKEN)).fired
+    assert survives(setup(recomputed=recomputed), *every(Trouble.OVERTAKEN)).fired
 
 
-def test_the_handle_holds_where_the_sequence_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+@WAYS
+def test_the_handle_holds_where_the_sequence_does_not(monkeypatch: pytest.MonkeyPatch, recomputed: bool) -> None:
     without_sequence(monkeypatch)
-    assert survives(setup(), *every(Trouble.OVERTAKEN)).fired
+    assert survives(setup(recomputed=recomputed), *every(Trouble.OVERTAKEN)).fired
 
 
-def test_without_both_a_refresh_happens_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+@WAYS
+def test_without_both_a_refresh_happens_twice(monkeypatch: pytest.MonkeyPatch, recomputed: bool) -> None:
     reopened(monkeypatch)
     without_sequence(monkeypatch)
     with pytest.raises(Broken):
-        survives(setup(), *every(Trouble.OVERTAKEN))
+        survives(setup(recomputed=recomputed), *every(Trouble.OVERTAKEN))
 
 
 def test_spark_has_the_sequence_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,6 +232,162 @@ def test_without_the_assertion_it_stays_wrong(monkeypatch: pytest.MonkeyPatch) -
         lose_a_group(world, monkeypatch)
         with pytest.raises(Broken, match="other rows"):
             world.caught_up("swallowed")
+
+
+def without_naming_contradictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the change set itself says of rows that are not there is not heard."""
+    monkeypatch.setattr(by_spark, "refuse_contradictions", lambda *_: None)
+    monkeypatch.setattr(from_driver, "refuse_contradictions", lambda *_: None)
+
+
+def without_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both writers take a row for what it turns out to be, not for what it says."""
+
+    def assignments(names, operation: str) -> dict[str, str]:
+        return {quoting.name(name): f"s.{quoting.name(name)}" for name in names}
+
+    monkeypatch.setattr(apply, "_assignments", assignments)
+
+
+def without_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a commit reports to have done is not compared with what it was to do."""
+    monkeypatch.setattr(apply, "_compare", lambda *_: None)
+
+
+def stale(world, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stored rows are read as they were before the last refresh: 'east' is taken for new, and is there."""
+    world.change_sources("INSERT INTO orders VALUES (8, 'east', 100)")
+    world.refresh()
+    world.check("before")
+    real = duck_compute.DuckCompute.show_version
+
+    def show_version(self, view: str, path: str, version: int, columns) -> None:
+        real(self, view, path, version - (path == world.path()), columns)
+
+    monkeypatch.setattr(duck_compute.DuckCompute, "show_version", show_version)
+    world.change_sources("INSERT INTO orders VALUES (9, 'east', 11)")
+
+
+def contradicted(world) -> int:
+    """A refresh that must fail; how many versions it leaves behind."""
+    version = log.newest_version(world.path())
+    with pytest.raises(NegativeMultiplicity):
+        world.process.refresh(FIRST)
+    return log.newest_version(world.path()) - version
+
+
+BOTH_WRITERS = pytest.mark.parametrize("spark", [False, True], ids=["from the driver", "by Spark"])
+
+
+@BOTH_WRITERS
+@pytest.mark.parametrize("out", [(), (without_counting,)], ids=["all locks", "without counting"])
+def test_a_row_that_is_there_is_not_inserted(monkeypatch: pytest.MonkeyPatch, spark: bool, out: tuple) -> None:
+    with world_of(setup(by_spark=spark)) as world:
+        world.create()
+        stale(world, monkeypatch)
+        for lock in out:
+            lock(monkeypatch)
+        assert contradicted(world) == 0
+        world.check("refused")
+        world.caught_up("mended", Outcome.REINITIALIZE, Outcome.NO_DATA)
+
+
+@BOTH_WRITERS
+def test_without_refusals_wrong_rows_are_told_but_were_committed(monkeypatch: pytest.MonkeyPatch, spark: bool) -> None:
+    with world_of(setup(by_spark=spark)) as world:
+        world.create()
+        stale(world, monkeypatch)
+        without_refusals(monkeypatch)
+        assert contradicted(world) == 1
+        with pytest.raises(Broken, match="other rows"):
+            world.check("seen")
+
+
+@BOTH_WRITERS
+def test_without_refusals_and_counting_it_stays_wrong(monkeypatch: pytest.MonkeyPatch, spark: bool) -> None:
+    with world_of(setup(by_spark=spark)) as world:
+        world.create()
+        stale(world, monkeypatch)
+        without_refusals(monkeypatch)
+        without_counting(monkeypatch)
+        with pytest.raises(Broken, match="other rows"):
+            world.caught_up("swallowed")
+
+
+@BOTH_WRITERS
+def test_a_contradiction_is_refused_without_refusals_of_the_writer(
+    monkeypatch: pytest.MonkeyPatch, spark: bool
+) -> None:
+    """The change set says so itself, before anything is committed."""
+    without_refusals(monkeypatch)
+    without_counting(monkeypatch)
+    with world_of(setup(by_spark=spark)) as world:
+        world.create()
+        lose_a_group(world, monkeypatch)
+        assert contradicted(world) == 0
+        world.caught_up("mended", Outcome.REINITIALIZE, Outcome.NO_DATA)
+
+
+def test_by_spark_an_unheard_contradiction_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else is left of the change, which looks like none."""
+    without_naming_contradictions(monkeypatch)
+    with world_of(setup(by_spark=True)) as world:
+        world.create()
+        lose_a_group(world, monkeypatch)
+        with pytest.raises(Broken, match="other rows"):
+            world.caught_up("swallowed")
+
+
+@BOTH_WRITERS
+def test_an_unheard_contradiction_beside_a_change_is_refused_by_the_writer(
+    monkeypatch: pytest.MonkeyPatch, spark: bool
+) -> None:
+    without_naming_contradictions(monkeypatch)
+    with world_of(setup(by_spark=spark)) as world:
+        world.create()
+        lose_a_group(world, monkeypatch)
+        world.change_sources("INSERT INTO orders VALUES (9, 'west', 11)")
+        assert contradicted(world) == 0
+        world.caught_up("mended", Outcome.REINITIALIZE, Outcome.NO_DATA)
+
+
+@BOTH_WRITERS
+def test_without_any_of_the_three_a_contradiction_stays(monkeypatch: pytest.MonkeyPatch, spark: bool) -> None:
+    for lock in (without_naming_contradictions, without_refusals, without_counting):
+        lock(monkeypatch)
+    with world_of(setup(by_spark=spark)) as world:
+        world.create()
+        lose_a_group(world, monkeypatch)
+        world.change_sources("INSERT INTO orders VALUES (9, 'west', 11)")
+        with pytest.raises(Broken, match="other rows"):
+            world.caught_up("swallowed")
+
+
+def without_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What killed full refreshes left is left."""
+    monkeypatch.setattr(data_files, "settle_all", lambda *_: None)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_killed_full_refreshes_leave_is_noticed(monkeypatch: pytest.MonkeyPatch, broken: bool) -> None:
+    with world_of(setup(recomputed=True)) as world:
+        world.create()
+        world.nudge()
+        suffer(world, Fault(Trouble.DIES, Failpoint.COMMIT), Tally())
+        assert left_by_full_refreshes(Path(world.path()))
+        if broken:
+            without_settling(monkeypatch)
+            with pytest.raises(Broken, match="left files that no version names"):
+                world.caught_up("killed")
+        else:
+            world.caught_up("killed")
+
+
+def test_a_run_that_missed_something_says_so() -> None:
+    tally = Tally()
+    tally.passed.update(point for point in Failpoint if point is not Failpoint.REMOVED)
+    tally.fired.update(fault for fault in all_faults() if fault != Fault(Trouble.DIES, Failpoint.COMMIT))
+    assert simulated.never(tally) == ["removed was never passed", "dies at commit never happened"]
 
 
 def test_a_lost_answer_is_no_second_commit() -> None:
