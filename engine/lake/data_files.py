@@ -58,6 +58,8 @@ def write(path: str, stamp: Stamp, save: Callable[[str], None]) -> Written:
     folder = _folder_of(stamp)
     inside = f"{path}/{folder}"
     try:
+        # the mark of files without a commit is there before they are: Spark makes it last
+        log.log_folder(inside).mkdir(parents=True)
         save(inside)
         actions = log.actions(inside, 0)
         if actions is None:

@@ -69,6 +69,19 @@ def test_the_next_one_removes_what_the_killed_left(st: str) -> None:
     assert DeltaTable(st, version=1).to_pyarrow_table().num_rows == 2
 
 
+def test_who_died_before_its_files_were_all_there_left_no_log_of_them(st: str) -> None:
+    def killed(folder: str) -> None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        (Path(folder) / "part-0.parquet").touch()
+        raise SimulatedCrash("writing")
+
+    with pytest.raises(SimulatedCrash):
+        apply.overwrite(tables.pin(st), killed, stamp(1, "killed"))
+    assert folders(st) == ["full-1-killed-1"]
+    overwrite(st, stamp(1))
+    assert folders(st) == ["full-1-a-1"]
+
+
 def test_who_died_after_its_commit_keeps_its_files(st: str) -> None:
     apply.overwrite(tables.pin(st), save, stamp(1))
     assert logs(st) == ["full-1-a-1"]
