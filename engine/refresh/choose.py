@@ -30,6 +30,11 @@ def is_volatile(table: StreamTable) -> bool:
     return table.full_reason is not None and table.full_reason.code is ReasonCode.VOLATILE
 
 
+def is_contradicted(progress: Progress) -> bool:
+    """Did the last refresh find rows that contradict it, or leave such? They are wrong although nothing came."""
+    return progress.error_code == NegativeMultiplicity.__name__
+
+
 def before_changes(table: StreamTable, target: Target, progress: Progress, *, asked_full: bool) -> Choice | None:
     """What is decided without looking at what the sources did; None when that decides."""
     if target.frontier is None and target.sequence:
@@ -39,7 +44,7 @@ def before_changes(table: StreamTable, target: Target, progress: Progress, *, as
         return Choice(Outcome.FULL, Reason(ReasonCode.NOT_POPULATED, "it was never populated"))
     if target.tampered is not None and asked_full:
         return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.TAMPERED, target.tampered))
-    if progress.error_code == NegativeMultiplicity.__name__:
+    if is_contradicted(progress):
         text = f"the last refresh found rows that contradict it: {progress.error}"
         return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.NEGATIVE_MULTIPLICITY, text))
     if asked_full:

@@ -53,7 +53,7 @@ from engine.records import (
     StreamTable,
 )
 from engine.refresh import full
-from engine.refresh.choose import Choice, after_changes, before_changes, is_volatile
+from engine.refresh.choose import Choice, after_changes, before_changes, is_contradicted, is_volatile
 from engine.refresh.claims import NOTHING_CHANGED, Claims
 from engine.refresh.job import Differential, Job, TooLarge
 from engine.refresh.ledger import Attempt, Done, Ledger, no_data, stamped_anew
@@ -164,7 +164,7 @@ class Refresher:
             paths = {name: self._plans.relations.path(name) for name in table.sources}
             chosen = self.observer.heads(paths)
             FAILPOINTS.reach(Failpoint.SOURCES_CHOSEN)
-            if not asked_full and self._nothing_changed(table, target, chosen):
+            if not asked_full and self._nothing_changed(table, progress, target, chosen):
                 return self._no_data(attempt, target, paths, chosen)
         self._compute.wait_ready()
         with self._compute.tagged(attempt.refresh_id):
@@ -220,7 +220,9 @@ class Refresher:
         except (RefreshFailed, NotFound) as error:
             return self._with_less_history(job, choice, moves, error)
 
-    def _nothing_changed(self, table: StreamTable, target: Target, chosen: Frontier) -> bool:
+    def _nothing_changed(self, table: StreamTable, progress: Progress, target: Target, chosen: Frontier) -> bool:
+        if is_contradicted(progress):
+            return False
         same = target.frontier == chosen and target.fingerprint == table.fingerprint
         return same and not is_volatile(table) and self._plans.still_means_the_same(table)
 

@@ -293,7 +293,9 @@ def test_a_row_that_is_there_is_not_inserted(monkeypatch: pytest.MonkeyPatch, sp
 
 
 @BOTH_WRITERS
-def test_without_refusals_wrong_rows_are_told_but_were_committed(monkeypatch: pytest.MonkeyPatch, spark: bool) -> None:
+def test_without_refusals_wrong_rows_are_told_and_mended_but_were_seen(
+    monkeypatch: pytest.MonkeyPatch, spark: bool
+) -> None:
     with world_of(setup(by_spark=spark)) as world:
         world.create()
         stale(world, monkeypatch)
@@ -301,6 +303,9 @@ def test_without_refusals_wrong_rows_are_told_but_were_committed(monkeypatch: py
         assert contradicted(world) == 1
         with pytest.raises(Broken, match="other rows"):
             world.check("seen")
+        done = world.process.refresh(FIRST)
+        assert done.outcome is Outcome.REINITIALIZE
+        world.caught_up("mended", Outcome.NO_DATA)
 
 
 @BOTH_WRITERS
