@@ -116,6 +116,8 @@ def configuration(settings: Settings, jars: tuple[Path, ...], logs: Path, scratc
         # no name to be resolved, nothing to be reached from outside
         result.setdefault("spark.driver.host", "127.0.0.1")
         result.setdefault("spark.driver.bindAddress", "127.0.0.1")
+        # else VACUUM lists a folder in ten thousand tasks
+        result.setdefault("spark.sql.sources.parallelPartitionDiscovery.parallelism", str(parallelism))
     if not is_local(master):
         ours = ",".join(map(str, jars))
         result["spark.jars"] = ",".join(filter(None, (own.get("spark.jars"), ours)))
