@@ -212,6 +212,7 @@ class RefreshOvertaken(RefreshError):
     """Another process refreshed it meanwhile."""
 
     exit_code = 3
+    retryable = True
 
 
 class RefreshCancelled(RefreshError):

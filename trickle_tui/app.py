@@ -173,7 +173,8 @@ class DashboardApp(App[None]):
 
     def _turn(self) -> None:
         self.turn += 1
-        self.page.draw_turn()
+        if self.page.is_whole:
+            self.page.draw_turn()
 
     def _follow_running(self) -> None:
         """Signs turn only while something runs, so that a calm screen costs nothing."""

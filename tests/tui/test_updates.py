@@ -11,7 +11,9 @@ import pytest
 from textual.message import Message
 
 from engine.errors import CatalogCorrupt
+from tests.tui.conftest import Open
 from tests.tui.fake import FakeBridge
+from tests.tui.test_app import app_of
 from trickle_tui import locations
 from trickle_tui.messages import RequestFinished, SnapshotFailed, SnapshotReady, ThemesChanged
 from trickle_tui.snapshot import Done, Refresh
@@ -140,3 +142,15 @@ def test_nothing_new_is_begun_after_the_end(bridge: FakeBridge, posted: Posted) 
     updates.perform(Refresh("a"))
     assert bridge.requests == []
     assert posted.messages == []
+
+
+async def test_a_picture_that_comes_while_the_app_is_taken_down_is_not_drawn(open_app: Open) -> None:
+    async with open_app(size=(80, 24)) as pilot:
+        app = app_of(pilot)
+        page = app.page
+        # the first thing that its end does, and then the parts go one by one
+        app._running = False
+        await page.remove_children()
+        app.on_snapshot_ready(SnapshotReady(app.snapshot))
+        app._turn()
+        app._running = True

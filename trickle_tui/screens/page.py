@@ -113,8 +113,13 @@ class Page(Screen[None]):
     def on_screen_resume(self) -> None:
         self.draw_all()
 
+    @property
+    def is_whole(self) -> bool:
+        """A picture may come before its parts are there, and while the app is taken down, when they are gone."""
+        return self._is_composed and self.dashboard.is_running
+
     def draw_all(self) -> None:
-        if not self._is_composed:
+        if not self.is_whole:
             return
         self.draw_frame()
         self.draw()
