@@ -99,13 +99,16 @@ def _opened(path: str) -> Head:
 
 
 def _described(path: str, version: int, table_id: str) -> Head:
-    info = log.commit_info(path, version)
-    identity, at = identity_of(path, version) or "", info.at if info else None
-    return Head(version, identity, table_id, _witness(path, version), at)
+    found = log.lines(path, version)
+    if found is None:
+        return Head(version, "", table_id, "", None)
+    raw = list(found)  # read once, and looked through three times
+    witness = log.witness(raw) or _witness(path, version - 1)
+    return Head(version, log.identity(raw), table_id, witness, log.info_in(version, raw).at)
 
 
-def _witness(path: str, version: int) -> str:
-    for older in range(version, max(-1, version - _WITNESS_IN), -1):
+def _witness(path: str, newest: int) -> str:
+    for older in range(newest, max(-1, newest - _WITNESS_IN), -1):
         raw = log.lines(path, older)
         if raw is None:
             break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,7 +102,7 @@ def oldest_version(path: str) -> int:
     return min((int(match.group(1)) for match in found if match), default=0)
 
 
-def identity(raw: Iterator[str]) -> str:
+def identity(raw: Iterable[str]) -> str:
     """What tells this commit from any other one that may stand behind the same version some day."""
     everything = hashlib.sha256()
     for line in raw:
@@ -114,7 +114,7 @@ def identity(raw: Iterator[str]) -> str:
     return everything.hexdigest()[:16]
 
 
-def witness(raw: Iterator[str]) -> str:
+def witness(raw: Iterable[str]) -> str:
     """A file that this commit added (+) or, where it added none, removed (-); nobody else's has that name."""
     removed = ""
     for line in raw:
@@ -134,8 +134,10 @@ def file_name(action: dict[str, Any]) -> str:
 def commit_info(path: str, version: int) -> CommitInfo | None:
     """None when the file is gone; an empty one when the writer said nothing about itself."""
     raw = lines(path, version)
-    if raw is None:
-        return None
+    return None if raw is None else info_in(version, raw)
+
+
+def info_in(version: int, raw: Iterable[str]) -> CommitInfo:
     for line in raw:
         if kind_of(line) == "commitInfo":
             return info_of(version, json.loads(line)["commitInfo"])
@@ -157,7 +159,7 @@ def info_of(version: int, said: dict[str, Any]) -> CommitInfo:
 
 
 def is_table(folder: Path) -> bool:
-    return (folder / "_delta_log").is_dir()
+    return (folder / "_delta_log").exists()
 
 
 def not_a_table(path: str) -> NotFound:

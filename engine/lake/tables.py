@@ -112,7 +112,7 @@ def create(
 ) -> None:
     """By Spark: delta-rs asks for table features that nobody needs, which keeps other readers out."""
     folder = log.local_path(path)
-    if folder is not None and (folder / "_delta_log").exists():
+    if folder is not None and log.is_table(folder):
         raise AlreadyExists(f"There already is a table at {path}.", hint="Drop it, or choose another name.")
     listed = ", ".join(
         f"{quoting.name(column.name)} {column.type}{'' if column.nullable else ' NOT NULL'}" for column in columns
