@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,20 @@ def source(engine: Engine, spark: Any, path: Path, columns: str, *rows: str, pro
         spark.sql(f"INSERT INTO delta.`{path}` VALUES {', '.join(rows)}")
     engine.add_source(path.name, str(path))
     return f"delta.`{path}`"
+
+
+@contextmanager
+def right_before_the_commit(act: Callable[[], None]) -> Iterator[None]:
+    """Of the first refresh that comes there; what `act` does passes undisturbed."""
+
+    def once(point: Failpoint) -> None:
+        if point is Failpoint.COMPUTED:
+            points.on_pass = lambda _: None
+            act()
+
+    with FAILPOINTS.armed() as points:
+        points.on_pass = once
+        yield
 
 
 MAPPED = ", 'delta.columnMapping.mode'='name'"
@@ -118,16 +133,12 @@ def test_a_commit_never_lands_in_another_table_of_the_same_name(
         one.create_stream_table("paid", PAID)
         shop.insert("orders", order(700, 1, 100))
 
-        def replace_it(point: Failpoint) -> None:
-            if point is Failpoint.COMPUTED:
-                points.on_pass = lambda _: None
-                other.drop_stream_table("paid")
-                other.create_stream_table("paid", PAID)
+        def replace_it() -> None:
+            other.drop_stream_table("paid")
+            other.create_stream_table("paid", PAID)
 
-        with FAILPOINTS.armed() as points:
-            points.on_pass = replace_it
-            with pytest.raises(NotFound, match="gone"):
-                one.refresh_stream_table("paid")
+        with right_before_the_commit(replace_it), pytest.raises(NotFound, match="gone"):
+            one.refresh_stream_table("paid")
         holds(other, "paid")
         assert other.refresh_stream_table("paid").outcome is Outcome.NO_DATA
 
@@ -330,15 +341,14 @@ def test_who_loses_a_race_has_not_failed(tmp_path: Path, spark_host: SparkHost, 
         one.create_stream_table("paid", PAID)
         shop.insert("orders", order(703, 1, 100))
 
-        def be_faster(point: Failpoint) -> None:
-            if point is Failpoint.COMPUTED:
-                points.on_pass = lambda _: None
-                assert other.refresh_stream_table("paid").outcome is Outcome.DIFFERENTIAL
+        def be_faster() -> None:
+            assert other.refresh_stream_table("paid").outcome is Outcome.DIFFERENTIAL
 
-        with FAILPOINTS.armed() as points:
-            points.on_pass = be_faster
-            with pytest.raises(RefreshOvertaken, match="another process refreshed paid"):
-                one.refresh_stream_table("paid")
+        with (
+            right_before_the_commit(be_faster),
+            pytest.raises(RefreshOvertaken, match="another process refreshed paid"),
+        ):
+            one.refresh_stream_table("paid")
         last = one.history("paid")[0]
         assert (last.outcome, last.reason.code) == (Outcome.SKIPPED, ReasonCode.OVERTAKEN)
         assert one.status("paid").error is None
