@@ -100,9 +100,10 @@ def _flag_name(key: str) -> str:
 
 def _from_texts(texts: Mapping[str, str], name_of: Callable[[str], str]) -> dict[str, Any]:
     values: Values = {}
-    for key, text in texts.items():
-        if key.startswith("spark.conf.") and key != "spark.conf.":
-            key, value = "spark.conf", {**values.get("spark.conf", {}), key.removeprefix("spark.conf."): text}
+    for given, text in texts.items():
+        key = given
+        if given.startswith("spark.conf.") and given != "spark.conf.":
+            key, value = "spark.conf", {**values.get("spark.conf", {}), given.removeprefix("spark.conf."): text}
         elif key not in BY_KEY or BY_KEY[key].type == "table":
             raise ConfigError(f"unknown setting {key}", hint=did_you_mean(key, tuple(BY_KEY)))
         else:
@@ -110,7 +111,7 @@ def _from_texts(texts: Mapping[str, str], name_of: Callable[[str], str]) -> dict
         try:
             values[key] = validate(BY_KEY[key], value)
         except InvalidArgument as error:
-            raise ConfigError(f"{name_of(key)}: {error.message}", detail=error.detail, hint=error.hint) from error
+            raise ConfigError(f"{name_of(given)}: {error.message}", detail=error.detail, hint=error.hint) from error
     return values
 
 
