@@ -191,7 +191,7 @@ def overwrite(pinned: Pinned, save: Callable[[str], None], stamp: Stamp) -> Comm
     _refuse_used_sequence(pinned, stamp)
     _refuse_newer(pinned.path, pinned.version)
     try:
-        written = data_files.write(pinned.path, stamp, save)
+        written = data_files.write(pinned.path, stamp, save, pinned.properties)
     except TrickleError:
         # who was overtaken is told so: its files may have been removed while it wrote them
         _refuse_newer(pinned.path, pinned.version)

@@ -1,23 +1,22 @@
 """Data files that Spark wrote and no version has yet: whoever commits them makes them rows.
 
-Each full refresh writes into a folder of its own. Its files are written as a Delta table, because then Spark notes the
-bounds of each file, and the log of that table stays until the files were committed: a folder with a log in it is one
-that nobody is known to have committed.
+Each full refresh writes into a folder of its own, as plain Parquet: what a Delta table costs beside its files (a log, a
+look at it, bounds taken row by row while writing) is more than the ids of rows cost. The bounds stand in the files. A
+mark in the folder says that nobody is known to have committed them.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.errors import InternalError, NotFound
-from engine.lake import failures, log
+from engine.lake import failures, file_bounds, log
 from engine.lake.stamp import Stamp
 
 if TYPE_CHECKING:
@@ -28,9 +27,14 @@ if TYPE_CHECKING:
 PREFIX = "full-"
 #: of which sequence, and of which refresh
 _FOLDER = re.compile(rf"{PREFIX}(\d+)-(.+)")
+#: the mark; readers and VACUUM leave alone what begins like this
+_UNCOMMITTED = "_uncommitted"
 
-#: properties of a table that say how its files are written
-_OF_FILES = ("delta.dataSkippingNumIndexedCols", "delta.dataSkippingStatsColumns", "delta.parquet.compression.codec")
+_CODEC = "delta.parquet.compression.codec"
+_INDEXED_COLUMNS = "delta.dataSkippingStatsColumns"
+_INDEXED_NUMBER = "delta.dataSkippingNumIndexedCols"
+#: so many columns have bounds where the table says nothing of it
+_USUALLY_INDEXED = 32
 
 
 @dataclass(frozen=True)
@@ -42,33 +46,58 @@ class Written:
 
 
 def by_spark(frame: DataFrame, properties: Mapping[str, str]) -> Callable[[str], None]:
-    # whatever the session makes of new tables, the columns have their own names in these files
-    writer = frame.write.format("delta").option("delta.columnMapping.mode", "none")
-    for key in _OF_FILES:
-        if key in properties:
-            writer = writer.option(key, properties[key])
-    return writer.save
+    writer = frame.write.mode("append").option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    if _CODEC in properties:
+        writer = writer.option("compression", properties[_CODEC])
+    return writer.parquet
 
 
-def write(path: str, stamp: Stamp, save: Callable[[str], None]) -> Written:
+def write(path: str, stamp: Stamp, save: Callable[[str], None], properties: Mapping[str, str]) -> Written:
     """Into a new folder inside the table's own, where nobody reads what no commit names.
 
-    `save` makes a Delta table there. What it leaves when it fails was never handed to a commit.
+    `save` puts Parquet files there. What it leaves when it fails was never handed to a commit.
     """
-    folder = _folder_of(stamp)
-    inside = f"{path}/{folder}"
+    root = log.local_path(path)
+    if root is None:
+        raise InternalError(f"{path} is not a folder of this machine")
+    folder = root / _folder_of(stamp)
     try:
-        # the mark of files without a commit is there before they are: Spark makes it last
-        log.log_folder(inside).mkdir(parents=True)
-        save(inside)
-        actions = log.actions(inside, 0)
-        if actions is None:
-            raise InternalError(f"Spark wrote the rows of {path} and no log of them.", detail=inside)
+        # the mark is there before the files are
+        (folder / _UNCOMMITTED).mkdir(parents=True)
+        save(str(folder))
+        return _described(folder, properties)
     except Exception as error:
-        _remove(log.local_path(inside))
+        _remove(folder)
         raise failures.typed(error, f"The commit to {path}", path) from error
-    added = [action["add"] for action in actions if "add" in action]
-    return Written([_within(folder, add) for add in added], sum(_rows(add) for add in added))
+
+
+def _described(folder: Path, properties: Mapping[str, str]) -> Written:
+    import pyarrow.parquet as pq
+    from deltalake.transaction import AddAction
+
+    indexed = _indexed(properties)
+    files: list[AddAction | RemoveAction] = []
+    rows = 0
+    for file in sorted(folder.glob("*.parquet")):
+        footer = pq.read_metadata(file)
+        if not footer.num_rows:
+            file.unlink()
+            continue
+        found = file.stat()
+        statistics = file_bounds.statistics(footer, indexed)
+        place = f"{folder.name}/{file.name}"
+        files.append(AddAction(place, found.st_size, {}, found.st_mtime_ns // 1_000_000, True, statistics))
+        rows += footer.num_rows
+    return Written(files, rows)
+
+
+def _indexed(properties: Mapping[str, str]) -> Callable[[int, file_bounds.Path], bool]:
+    """Which columns the table wants bounds of."""
+    if _INDEXED_COLUMNS in properties:
+        wanted = {name.strip().strip("`") for name in properties[_INDEXED_COLUMNS].split(",")}
+        return lambda _, path: any(".".join(path[:depth]) in wanted for depth in range(1, len(path) + 1))
+    most = int(properties.get(_INDEXED_NUMBER, _USUALLY_INDEXED))
+    return lambda index, _: most < 0 or index < most
 
 
 def settle(path: str, stamp: Stamp) -> None:
@@ -83,21 +112,21 @@ def settle_all(path: str, stamp: Stamp) -> None:
     belongs to somebody who goes on from here.
     """
     root = log.local_path(path)
-    for left in root.glob(f"{PREFIX}*/_delta_log") if root is not None else ():
+    for left in root.glob(f"{PREFIX}*/{_UNCOMMITTED}") if root is not None else ():
         found = _FOLDER.fullmatch(left.parent.name)
         if found and int(found[1]) <= stamp.sequence:
             _settle(path, left.parent.name)
 
 
 def _settle(path: str, folder: str) -> None:
-    """Files of a version stay, and are known by having no log. Those of no version go."""
+    """Files of a version stay, and are known by having no mark. Those of no version go."""
     root = log.local_path(path)
     if root is None:
         return
     with suppress(OSError, NotFound):  # it is dropped meanwhile, or tried again after the next commit
         match _is_committed(path, folder):
             case True:
-                _remove(root / folder / "_delta_log")
+                _remove(root / folder / _UNCOMMITTED)
             case False:
                 _remove(root / folder)
 
@@ -127,13 +156,3 @@ def _remove(folder: Path | None) -> None:
 
 def _folder_of(stamp: Stamp) -> str:
     return f"{PREFIX}{stamp.sequence}-{stamp.refresh_id}"
-
-
-def _within(folder: str, add: dict[str, Any]) -> AddAction:
-    from deltalake.transaction import AddAction
-
-    return AddAction(f"{folder}/{add['path']}", add["size"], {}, add["modificationTime"], True, add["stats"])
-
-
-def _rows(add: dict[str, Any]) -> int:
-    return int(json.loads(add["stats"])["numRecords"])

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -29,7 +30,7 @@ def stamp(sequence: int, refresh_id: str = "a") -> Stamp:
 
 
 def save(folder: str) -> None:
-    write_deltalake(folder, ROWS)
+    pq.write_table(ROWS, f"{folder}/part-{len(list(Path(folder).iterdir()))}.parquet")
 
 
 def overwrite(st: str, written: Stamp) -> None:
@@ -47,14 +48,14 @@ def folders(st: str) -> list[str]:
     return sorted(path.name for path in Path(st).glob("full-*"))
 
 
-def logs(st: str) -> list[str]:
-    return sorted(path.parent.name for path in Path(st).glob("full-*/_delta_log"))
+def uncommitted(st: str) -> list[str]:
+    return sorted(path.parent.name for path in Path(st).glob("full-*/_uncommitted"))
 
 
 def test_the_folder_is_named_by_sequence_and_refresh(st: str) -> None:
     overwrite(st, stamp(1))
     assert folders(st) == ["full-1-a-1"]
-    assert logs(st) == []
+    assert uncommitted(st) == []
     assert len(DeltaTable(st).file_uris()) == 1
 
 
@@ -69,7 +70,7 @@ def test_the_next_one_removes_what_the_killed_left(st: str) -> None:
     assert DeltaTable(st, version=1).to_pyarrow_table().num_rows == 2
 
 
-def test_who_died_before_its_files_were_all_there_left_no_log_of_them(st: str) -> None:
+def test_who_died_before_its_files_were_all_there_left_their_mark(st: str) -> None:
     def killed(folder: str) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         (Path(folder) / "part-0.parquet").touch()
@@ -84,16 +85,16 @@ def test_who_died_before_its_files_were_all_there_left_no_log_of_them(st: str) -
 
 def test_who_died_after_its_commit_keeps_its_files(st: str) -> None:
     apply.overwrite(tables.pin(st), save, stamp(1))
-    assert logs(st) == ["full-1-a-1"]
+    assert uncommitted(st) == ["full-1-a-1"]
     overwrite(st, stamp(2))
-    assert (folders(st), logs(st)) == (["full-1-a-1", "full-2-a-2"], [])
+    assert (folders(st), uncommitted(st)) == (["full-1-a-1", "full-2-a-2"], [])
     assert DeltaTable(st, version=1).to_pyarrow_table().num_rows == 2
 
 
 def test_files_of_a_commit_whose_answer_was_lost_stay(st: str) -> None:
     with FAILPOINTS.armed(Arming(Failpoint.COMMIT, Action.AMBIGUOUS)), pytest.raises(CommitConflict):
         apply.overwrite(tables.pin(st), save, stamp(1))
-    assert (folders(st), logs(st)) == (["full-1-a-1"], [])
+    assert (folders(st), uncommitted(st)) == (["full-1-a-1"], [])
     assert DeltaTable(st).to_pyarrow_table().num_rows == 2
 
 

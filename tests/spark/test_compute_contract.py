@@ -278,7 +278,7 @@ def test_the_driver_commits_what_was_written_into_a_folder(compute: Compute, any
     added = [each["add"]["path"] for each in log.actions(anything, commit.version) or [] if "add" in each]
     assert added
     assert {path.startswith("full-1-r1/") for path in added} == {not partitioned}
-    assert not list(Path(anything).glob("full-*/_delta_log"))
+    assert not list(Path(anything).glob("full-*/_uncommitted"))
 
 
 @pytest.mark.parametrize("action", ["crash", "ambiguous", "raise"])

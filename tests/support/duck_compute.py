@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 from sqlglot import exp
 
@@ -196,9 +197,7 @@ class DuckResult:
         return replace(commit, deleted=replaced)
 
     def _save(self, folder: str, pinned: Pinned) -> None:
-        """As a new Delta table, with the bounds of its files."""
-        rows = apply._shaped(pinned, self._rows)
-        write_deltalake(folder, rows, mode="error", writer_properties=apply._without_float_bounds(pinned))
+        pq.write_table(apply._shaped(pinned, self._rows), f"{folder}/part-0.parquet")
 
     def _write_over(self, newest: Pinned, stamp: Stamp) -> Commit:
         """Spark's own overwrite, which can change the columns too."""
