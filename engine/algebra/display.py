@@ -7,17 +7,21 @@ from functools import singledispatch
 from engine.algebra.nodes import (
     Aggregate,
     Empty,
+    Exists,
+    Explode,
     Filter,
     InnerJoin,
-    LeftJoin,
     Node,
-    Numbered,
+    OuterJoin,
     Project,
+    Recursion,
     Repeat,
     Role,
     Scan,
     SemiJoin,
     UnionAll,
+    Values,
+    Window,
 )
 from engine.algebra.scalars import Scalar
 
@@ -68,8 +72,19 @@ def _(node: UnionAll) -> tuple[str, str]:
 
 
 @describe.register
-def _(node: LeftJoin) -> tuple[str, str]:
-    return "Join left", _conditions(node.conditions)
+def _(node: Values) -> tuple[str, str]:
+    rows = ", ".join("(" + ", ".join(map(str, row)) + ")" for row in node.rows)
+    return ("Values", rows) if node.fields else ("One row", "")
+
+
+@describe.register
+def _(node: OuterJoin) -> tuple[str, str]:
+    return ("Join full" if node.full else "Join left"), _conditions(node.conditions)
+
+
+@describe.register
+def _(node: Exists) -> tuple[str, str]:
+    return ("Has no partner" if node.negated else "Has a partner"), _conditions(node.conditions)
 
 
 @describe.register
@@ -78,8 +93,19 @@ def _(node: SemiJoin) -> tuple[str, str]:
 
 
 @describe.register
-def _(node: Numbered) -> tuple[str, str]:
-    return "Number", f"{node.number} within {', '.join(node.partition)}"
+def _(node: Window) -> tuple[str, str]:
+    return "Window", ", ".join(f"{each.call} AS {each.name}" for each in node.functions)
+
+
+@describe.register
+def _(node: Recursion) -> tuple[str, str]:
+    return "Recursion", f"{node.name}({', '.join(node.inner_names)})"
+
+
+@describe.register
+def _(node: Explode) -> tuple[str, str]:
+    names = ", ".join(field.name for field in node.fields)
+    return ("Explode outer" if node.outer else "Explode"), f"{node.call} → {names}"
 
 
 @describe.register

@@ -3,18 +3,19 @@
 Every column has one name in the whole tree. Trees of *changes* are ordinary trees whose rows carry a weight in
 the column `__w`: +1 for a row that came, −1 for one that went.
 
-The first five are what users write; the others appear only in maintenance statements.
+First what users write, then what appears only in maintenance statements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar
 
-from engine.algebra import scalars
+from sqlglot import exp
+
+from engine.algebra.aggregates import AggregateKind, argument_of, kind_of
 from engine.algebra.scalars import Scalar, col
 from engine.errors import InternalError
 from engine.records import Column
@@ -29,6 +30,7 @@ class Role(StrEnum):
     OLD = "old"  # the source at the frontier
     DELTA = "delta"  # what changed between the two, weighted
     STORED = "stored"  # the stream table itself, as pinned
+    ITSELF = "itself"  # what a recursion has found so far, inside of its step
     NET = "net"  # the result of the refresh's first statement: the change, netted by value
 
 
@@ -96,6 +98,10 @@ class Node:
     def names(self) -> frozenset[str]:
         return frozenset(column.name for column in self.columns)
 
+    @cached_property
+    def types(self) -> dict[str, str]:
+        return {column.name: column.type for column in self.columns}
+
     @property
     def weighted(self) -> bool:
         return WEIGHT in self.names
@@ -104,6 +110,10 @@ class Node:
         missing = scalar.columns - names
         if missing:
             raise InternalError(f"{type(self).__name__} reads {sorted(missing)}, which its input lacks")
+
+    def _require_distinct_names(self, *inputs: Node) -> None:
+        if len(frozenset().union(*(each.names for each in inputs))) != sum(len(each.columns) for each in inputs):
+            raise InternalError("two inputs of a join have a column of the same name")
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,25 @@ class Scan(Node):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(name, type_) for name, _, type_ in self.fields)
+
+
+@dataclass(frozen=True)
+class Values(Node):
+    """Rows that stand in the query itself. One row without columns is what a SELECT without FROM reads."""
+
+    fields: tuple[Column, ...]
+    rows: tuple[tuple[Scalar, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.rows or any(len(row) != len(self.fields) for row in self.rows):
+            raise InternalError("rows of VALUES differ in their number of columns")
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.fields
+
+
+ONE_ROW = Values((), ((),))
 
 
 @dataclass(frozen=True)
@@ -159,31 +188,75 @@ class InnerJoin(Node):
     def __post_init__(self) -> None:
         for condition in self.conditions:
             self._require(condition, self.names)
-        if len({column.name for column in self.columns}) != len(self.columns):
-            raise InternalError("two inputs of a join have a column of the same name")
+        self._require_distinct_names(*self.members)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         return tuple(column for member in self.members for column in member.columns)
 
 
-class AggregateKind(StrEnum):
-    COUNT_ROWS = "count(*)"
-    COUNT = "count"
-    SUM = "sum"
-    AVG = "avg"
+@dataclass(frozen=True)
+class OuterJoin(Node):
+    """Each left row at least once, beside its partners on the right or NULLs; `full`: each right row too."""
+
+    input_fields = ("left", "right")
+    left: Node
+    right: Node
+    conditions: tuple[Scalar, ...]
+    full: bool = False
+
+    def __post_init__(self) -> None:
+        for condition in self.conditions:
+            self._require(condition, self.names)
+        self._require_distinct_names(self.left, self.right)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns + self.right.columns
+
+
+@dataclass(frozen=True)
+class Exists(Node):
+    """The rows of `input` that have a partner in `other`, or, negated, that have none."""
+
+    input_fields = ("input", "other")
+    input: Node
+    other: Node
+    conditions: tuple[Scalar, ...]
+    negated: bool = False
+
+    def __post_init__(self) -> None:
+        for condition in self.conditions:
+            self._require(condition, self.input.names | self.other.names)
+        if condition_names := frozenset().union(*(each.columns for each in self.conditions)):
+            both = self.input.names & self.other.names & condition_names
+            if both:
+                raise InternalError(f"both sides of a condition have {sorted(both)}")
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
 
 
 @dataclass(frozen=True)
 class Aggregation:
+    """An aggregate function over plain columns and literals, perhaps inside of an expression."""
+
     name: str
-    kind: AggregateKind
-    argument: Scalar | None
-    argument_type: str
+    call: Scalar
     type: str
 
+    @property
+    def kind(self) -> AggregateKind:
+        return kind_of(self.call)
+
+    @property
+    def argument(self) -> Scalar | None:
+        """Of the kinds that have one."""
+        return argument_of(self.call)
+
     def __str__(self) -> str:
-        return "count(*)" if self.argument is None else f"{self.kind}({self.argument})"
+        return str(self.call)
 
 
 @dataclass(frozen=True)
@@ -199,27 +272,81 @@ class Aggregate(Node):
         for key in self.keys:
             self._require(key.scalar, self.input.names)
         for aggregation in self.aggregations:
-            if aggregation.argument is not None:
-                self._require(aggregation.argument, self.input.names)
+            self._require(aggregation.call, self.input.names)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         keys = tuple(Column(key.name, key.type) for key in self.keys)
         return keys + tuple(Column(made.name, made.type) for made in self.aggregations)
 
-
-# ------------------------------------------------------------------ only in maintenance statements
+    def argument_type(self, made: Aggregation) -> str:
+        """Empty where it has no argument that is a plain column."""
+        name = made.argument.as_column if made.argument is not None else None
+        return self.input.types[name] if name else ""
 
 
 @dataclass(frozen=True)
-class Empty(Node):
-    """No rows: what is left of a branch whose sources did not change."""
+class Windowed:
+    """A function over a window of plain columns: `tree` of the call is the whole OVER expression."""
 
-    fields: tuple[Column, ...]
+    name: str
+    call: Scalar
+    type: str
+
+    @property
+    def partition(self) -> frozenset[str]:
+        return frozenset(column.name for column in self.call.tree.args.get("partition_by") or ())
+
+
+@dataclass(frozen=True)
+class Window(Node):
+    """Functions over windows that never reach across the borders of `partition`."""
+
+    input_fields = ("input",)
+    input: Node
+    partition: tuple[str, ...]
+    functions: tuple[Windowed, ...]
+
+    def __post_init__(self) -> None:
+        for function in self.functions:
+            self._require(function.call, self.input.names)
+            if not isinstance(function.call.tree, exp.Window) or not frozenset(self.partition) <= function.partition:
+                raise InternalError(f"{function.call} reaches across {self.partition}")
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        return self.fields
+        return self.input.columns + tuple(Column(each.name, each.type) for each in self.functions)
+
+
+@dataclass(frozen=True)
+class Explode(Node):
+    """Each row beside the rows that a function makes of it; `outer`: at least once."""
+
+    input_fields = ("input",)
+    input: Node
+    call: Scalar
+    fields: tuple[Column, ...]
+    outer: bool = False
+
+    def __post_init__(self) -> None:
+        self._require(self.call, self.input.names)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns + self.fields
+
+
+@dataclass(frozen=True)
+class Repeat(Node):
+    """Each row as many times as its column `times` says."""
+
+    input_fields = ("input",)
+    input: Node
+    times: str
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.input.columns if column.name != self.times)
 
 
 @dataclass(frozen=True)
@@ -239,17 +366,38 @@ class UnionAll(Node):
 
 
 @dataclass(frozen=True)
-class LeftJoin(Node):
-    """Each left row at least once, beside its partners on the right or NULLs."""
+class Recursion(Node):
+    """What `base` gives, what `step` makes of that, what it makes of that in turn, until nothing more comes."""
 
-    input_fields = ("left", "right")
-    left: Node
-    right: Node
-    conditions: tuple[Scalar, ...]
+    input_fields = ("base", "step")
+    #: what the leaf in `step` is called that stands for the rows of the round before
+    name: str
+    base: Node
+    step: Node
+    #: under which that leaf knows them
+    inner_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.base.columns) == len(self.step.columns) == len(self.inner_names):
+            raise InternalError("base and step of a recursion differ in their number of columns")
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        return self.left.columns + self.right.columns
+        return self.base.columns
+
+
+# ------------------------------------------------------------------ only in maintenance statements
+
+
+@dataclass(frozen=True)
+class Empty(Node):
+    """No rows: what is left of a branch whose sources did not change."""
+
+    fields: tuple[Column, ...]
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.fields
 
 
 @dataclass(frozen=True)
@@ -265,80 +413,3 @@ class SemiJoin(Node):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.input.columns
-
-
-@dataclass(frozen=True)
-class Numbered(Node):
-    """Numbers the rows of each partition from 1 and says how many there are."""
-
-    input_fields = ("input",)
-    input: Node
-    partition: tuple[str, ...]
-    order: tuple[str, ...]
-    number: str
-    count: str
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        return (*self.input.columns, Column(self.number, "int"), Column(self.count, "bigint"))
-
-
-@dataclass(frozen=True)
-class Repeat(Node):
-    """Each row as many times as its column `times` says."""
-
-    input_fields = ("input",)
-    input: Node
-    times: str
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        return tuple(column for column in self.input.columns if column.name != self.times)
-
-
-def rewrite(root: Node, change: Callable[[Node], Node]) -> Node:
-    """Applies `change` to every operator, inputs first. What was shared stays shared."""
-    done: dict[int, Node] = {}
-
-    def visit(node: Node) -> Node:
-        if id(node) not in done:
-            inputs = tuple(visit(child) for child in node.inputs)
-            done[id(node)] = change(node.with_inputs(inputs))
-        return done[id(node)]
-
-    return visit(root)
-
-
-def leaves(root: Node) -> tuple[Scan, ...]:
-    """Every scan of a tree, left to right."""
-    if isinstance(root, Scan):
-        return (root,)
-    return tuple(leaf for child in root.inputs for leaf in leaves(child))
-
-
-def columns_by_leaf(*roots: Node) -> dict[Leaf, tuple[Column, ...]]:
-    """What is read of each leaf, under the leaf's own names, wherever it is read."""
-    found: dict[Leaf, dict[str, Column]] = {}
-    for root in roots:
-        for scan in leaves(root):
-            found.setdefault(scan.leaf, {}).update((name, Column(name, type_)) for _, name, type_ in scan.fields)
-    return {leaf: tuple(columns.values()) for leaf, columns in found.items()}
-
-
-def at_frontier(root: Node) -> Node:
-    """The same query over the sources as they were at the frontier."""
-
-    def to_old(node: Node) -> Node:
-        if isinstance(node, Scan) and node.leaf.role is Role.NEW:
-            return replace(node, leaf=replace(node.leaf, role=Role.OLD))
-        return node
-
-    return rewrite(root, to_old)
-
-
-def consolidate(changes: Node) -> Node:
-    """Changes with one row for each distinct value, weighted by the net of what came and went."""
-    value_columns = tuple(column for column in changes.columns if column.name != WEIGHT)
-    net = Aggregation(WEIGHT, AggregateKind.SUM, col(WEIGHT), "int", "bigint")
-    grouped = Aggregate(changes, keep(value_columns), (net,))
-    return Filter(grouped, scalars.ne(col(WEIGHT), scalars.lit(0)))

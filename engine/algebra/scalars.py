@@ -79,6 +79,19 @@ def null() -> Scalar:
     return Scalar(exp.null())
 
 
+def true() -> Scalar:
+    return Scalar(exp.true())
+
+
+def false() -> Scalar:
+    return Scalar(exp.false())
+
+
+def raise_error(message: str) -> Scalar:
+    """Never has a value: whoever asks for it fails."""
+    return Scalar(exp.Anonymous(this="raise_error", expressions=[exp.Literal.string(message)]))
+
+
 def cast(value: Scalar, to_type: str) -> Scalar:
     return Scalar(exp.Cast(this=value.tree.copy(), to=data_type(to_type)))
 
@@ -122,6 +135,14 @@ def add(left: Scalar, right: Scalar) -> Scalar:
     return _binary(exp.Add, left, right)
 
 
+def subtract(left: Scalar, right: Scalar) -> Scalar:
+    return _binary(exp.Sub, left, right)
+
+
+def least(one: Scalar, other: Scalar) -> Scalar:
+    return Scalar(exp.Least(this=one.tree.copy(), expressions=[other.tree.copy()]))
+
+
 def divide(left: Scalar, right: Scalar) -> Scalar:
     return _binary(exp.Div, left, right)
 
@@ -136,6 +157,10 @@ def is_null(value: Scalar) -> Scalar:
 
 def not_null(value: Scalar) -> Scalar:
     return Scalar(exp.Not(this=is_null(value).tree))
+
+
+def negation(value: Scalar) -> Scalar:
+    return Scalar(exp.Not(this=exp.paren(value.tree.copy(), copy=False)))
 
 
 def coalesce(value: Scalar, otherwise: Scalar) -> Scalar:

@@ -36,3 +36,7 @@ def is_float(spelled: str) -> bool:
 def has_float(spelled: str) -> bool:
     """Is there a floating-point number anywhere in values of this type?"""
     return any(name in spelled for name in FLOATS)
+
+
+def is_orderable(spelled: str) -> bool:
+    return not any(name in spelled for name in ("map<", "variant"))

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from engine.algebra.nodes import Empty, Leaf, Node, Role, Scan, columns_by_leaf, rewrite
+from engine.algebra.nodes import Empty, Leaf, Node, Role, Scan
+from engine.algebra.trees import columns_by_leaf, rewrite
 from engine.compile.keep import Kept
 from engine.compile.optimize import STATEMENT_RULES, Optimized, Rule, optimize
 from engine.compile.picture import Picture

@@ -35,11 +35,12 @@ class Spark4(Spark):
             parse_bracket: bool = False,
             alias_tokens: Collection[TokenType] | None = None,
         ) -> exp.Join | None:
-            """FROM a, b is no CROSS JOIN to Spark, although it gives the same rows."""
+            """FROM a, b is no CROSS JOIN to Spark, although it gives the same rows; and it binds less than JOIN."""
             is_comma = self._curr is not None and self._curr.token_type is TokenType.COMMA
             join = super()._parse_join(skip_join_token, parse_bracket, alias_tokens)
             if is_comma and join is not None:
                 join.set("kind", None)
+                join.meta["comma"] = True
             return join
 
     class Generator(SparkGenerator):

@@ -12,18 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from sqlglot import exp
-
 from engine.algebra.display import describe
-from engine.algebra.nodes import Leaf, Node, Role, Scan, leaves
+from engine.algebra.nodes import Node, Scan
+from engine.algebra.trees import leaves
 from engine.compile.differentiate import rule_of
+from engine.compile.exactness import refuse_inexact_decisions
 from engine.compile.keep import Kept, choose
-from engine.compile.lower import Lowered, Relations, lower, rename_outputs
+from engine.compile.lower import Relations, lower, rename_outputs
 from engine.compile.optimize import PLAN_RULES, Rule, optimize
 from engine.compile.parse import Limits, ParsedQuery, parse, table_positions, unknown_relation
 from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
-from engine.compile.render import render
+from engine.compile.render import render, render_call
 from engine.errors import InvalidArgument, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
 from engine.records import Column, Notice, Reason, ReasonCode
 from engine.results import PlanNode
@@ -114,16 +114,22 @@ def _canonical(
     parsed: ParsedQuery, relations: Relations, visible: tuple[Column, ...], asked: _Timed, rules: tuple[Rule, ...]
 ) -> tuple[Node, _Made]:
     began, before = time.perf_counter(), asked.spent_ms
-    lowered: Lowered = lower(parsed, relations, lambda node: asked.describe(render(node, _source_places)))
-    if len(lowered.root.columns) != len(visible):
+    lowered, context = lower(
+        parsed,
+        relations,
+        lambda node: asked.describe(render(node)),
+        lambda node, call: asked.describe(render_call(node, call)),
+    )
+    if len(lowered.visible) != len(visible):
         raise UnsupportedOperator("Spark gives this query other columns than its text seems to have")
-    root = rename_outputs(lowered.root, [c.name for c in visible], [c.type for c in visible])
+    root: Node = rename_outputs(lowered, [c.name for c in visible], [c.type for c in visible])
+    refuse_inexact_decisions(root)
     took_ms = _ms_since(began) - (asked.spent_ms - before)
     picture = Picture("lower", root, None, took_ms)
     optimized = optimize(root, rules)
     notices: tuple[Notice, ...] = ()
-    if lowered.ignored_order is not None:
-        text = f"ORDER BY ({lowered.ignored_order}) has no effect: a stored table has no order"
+    if context.ignored_order is not None:
+        text = f"ORDER BY ({context.ignored_order}) has no effect: a stored table has no order"
         notices = (Notice(text, "order when you read it"),)
     return optimized.root, _Made((picture, *optimized.pictures), notices)
 
@@ -221,12 +227,6 @@ def plan_tree(root: Node, kept: Kept) -> PlanNode:
 def _opaque_tree(sources: tuple[str, ...], reason: Reason | None) -> PlanNode:
     leaves_ = tuple(PlanNode(f"op{index}", name, "", "read whole", "") for index, name in enumerate(sources, start=1))
     return PlanNode("op0", "Result", "", "recompute", reason.text if reason else "", leaves_)
-
-
-def _source_places(leaf: Leaf) -> exp.Expr:
-    if leaf.role is not Role.NEW:
-        raise UnsupportedOperator("only sources are described")
-    return exp.to_table(f'"{leaf.name}"')
 
 
 class _Timed:

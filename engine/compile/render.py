@@ -7,7 +7,7 @@ reads as a person would write it. A subtree that is used twice becomes a common 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 
@@ -15,20 +15,23 @@ from sqlglot import exp
 
 from engine.algebra.nodes import (
     Aggregate,
-    AggregateKind,
-    Aggregation,
     Empty,
+    Exists,
+    Explode,
     Filter,
     InnerJoin,
     Leaf,
-    LeftJoin,
     Node,
-    Numbered,
+    OuterJoin,
     Project,
+    Recursion,
     Repeat,
+    Role,
     Scan,
     SemiJoin,
     UnionAll,
+    Values,
+    Window,
 )
 from engine.algebra.scalars import Scalar, col, data_type, null_safe_eq
 from engine.errors import InternalError
@@ -46,6 +49,14 @@ def render(root: Node, places: Places = by_name, dialect: str = "spark", *, pret
     return _Renderer(root, places).statement().sql(dialect=dialect, pretty=pretty, copy=False)
 
 
+def render_call(root: Node, call: Scalar, dialect: str = "spark") -> str:
+    """A SELECT of one expression, for those that give several columns."""
+    renderer = _Renderer(root, by_name)
+    block = renderer.relation(root)
+    select = exp.Select(expressions=[renderer.scalar(call, block).copy()], from_=exp.From(this=block.relation))
+    return select.sql(dialect=dialect)
+
+
 @dataclass(frozen=True)
 class _Block:
     """A SELECT in the making: FROM and WHERE, and what each column of the tree is in it."""
@@ -53,6 +64,7 @@ class _Block:
     relation: exp.Expr
     columns: dict[str, exp.Expr]
     joins: tuple[exp.Join, ...] = ()
+    laterals: tuple[exp.Lateral, ...] = ()
     where: tuple[exp.Expr, ...] = ()
     group: tuple[exp.Expr, ...] | None = None
     #: may a Filter or Project above still melt into it?
@@ -73,6 +85,8 @@ class _Block:
         select = exp.Select(expressions=chosen or [exp.Literal.number(1)])
         select.set("from_", exp.From(this=self.relation))
         select.set("joins", list(self.joins))
+        if self.laterals:
+            select.set("laterals", list(self.laterals))
         if self.where:
             select.set("where", exp.Where(this=exp.and_(*self.where, copy=False)))
         if self.group:
@@ -103,11 +117,7 @@ class _Renderer:
     def query(self, node: Node) -> exp.Query:
         """As a statement of its own."""
         if isinstance(node, UnionAll):
-            parts = [self.query(member) for member in node.members]
-            union = parts[0]
-            for part in parts[1:]:
-                union = exp.Union(this=union, expression=part, distinct=False)
-            return union
+            return _union([self.query(member) for member in node.members])
         return self.block(node).select()
 
     def block(self, node: Node) -> _Block:
@@ -153,21 +163,19 @@ class _Renderer:
     @make.register
     def _(self, node: Scan) -> _Block:
         alias = self.alias(str(node.leaf))
-        place = exp.alias_(self.places(node.leaf), exp.to_identifier(alias, quoted=True), table=True)
+        named = exp.to_table(f'"{node.leaf.name}"') if node.leaf.role is Role.ITSELF else self.places(node.leaf)
+        place = exp.alias_(named, exp.to_identifier(alias, quoted=True), table=True)
         return _Block(place, {name: _ref(alias, source) for name, source, _ in node.fields})
 
     @make.register
     def _(self, node: Empty) -> _Block:
-        nothing = exp.select(
-            *(
-                exp.alias_(
-                    exp.Cast(this=exp.null(), to=data_type(column.type)),
-                    exp.to_identifier(column.name, quoted=True),
-                )
-                for column in node.columns
+        chosen = [
+            exp.alias_(
+                exp.Cast(this=exp.null(), to=data_type(column.type)), exp.to_identifier(column.name, quoted=True)
             )
-        ).where(exp.false())
-        return self.derived(nothing, node)
+            for column in node.columns
+        ]
+        return self.derived(exp.select(*(chosen or [exp.Literal.number(1)])).where(exp.false()), node)
 
     @make.register
     def _(self, node: Filter) -> _Block:
@@ -202,7 +210,7 @@ class _Renderer:
                 join.set("kind", "CROSS")
             joins.append(join)
         where = tuple(condition for block in blocks for condition in block.where)
-        whole = _Block(first.relation, columns, tuple(joins), where)
+        whole = _Block(first.relation, columns, tuple(joins), where=where)
         return replace(whole, where=(*where, *(self.scalar(each, whole) for each in pending)))
 
     def liftable(self, node: Node) -> _Block:
@@ -213,24 +221,32 @@ class _Renderer:
         return self.derived(block.select(), node)
 
     @make.register
-    def _(self, node: LeftJoin) -> _Block:
+    def _(self, node: OuterJoin) -> _Block:
         left, right = self.relation(node.left), self.relation(node.right)
-        if not all(isinstance(value, exp.Column) for value in right.columns.values()):
-            # Computed above the join, it would have a value also where there is no partner.
-            right = self.derived(right.select(), node.right)
-        columns = {**left.columns, **right.columns}
-        joined = _Block(left.relation, columns)
+        # Computed above the join, it would have a value also where there is no partner.
+        right = right if _passes_columns(right) else self.derived(right.select(), node.right)
+        if node.full and not _passes_columns(left):
+            left = self.derived(left.select(), node.left)
+        joined = _Block(left.relation, {**left.columns, **right.columns})
         on = exp.and_(*(self.scalar(each, joined) for each in node.conditions), copy=False)
-        return replace(joined, joins=(exp.Join(this=right.relation, side="LEFT", on=on),))
+        join = exp.Join(
+            this=right.relation, side="FULL" if node.full else "LEFT", on=on if node.conditions else exp.true()
+        )
+        return replace(joined, joins=(join,))
+
+    @make.register
+    def _(self, node: Exists) -> _Block:
+        left, right = self.relation(node.input), self.relation(node.other)
+        joined = _Block(left.relation, {**right.columns, **left.columns})
+        exists = _exists(right, [self.scalar(each, joined) for each in node.conditions])
+        return replace(left, where=(*left.where, exp.Not(this=exists) if node.negated else exists))
 
     @make.register
     def _(self, node: SemiJoin) -> _Block:
         left, right = self.relation(node.input), self.relation(node.touched)
         joined = _Block(left.relation, {**left.columns, **right.columns})
-        matches = [self.scalar(null_safe_eq(scalar, col(name)), joined) for scalar, name in node.pairs] or [exp.true()]
-        inner = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=right.relation))
-        inner = inner.where(*matches, copy=False)
-        return replace(left, where=(*left.where, exp.Exists(this=inner)))
+        matches = [self.scalar(null_safe_eq(scalar, col(name)), joined) for scalar, name in node.pairs]
+        return replace(left, where=(*left.where, _exists(right, matches)))
 
     @make.register
     def _(self, node: Aggregate) -> _Block:
@@ -243,37 +259,64 @@ class _Renderer:
             block = self.derived(block.select(), node.input)
             keys = [self.scalar(key.scalar, block) for key in node.keys]
         columns = dict(zip((key.name for key in node.keys), keys, strict=True))
-        columns |= {made.name: self.aggregation(made, block) for made in node.aggregations}
+        columns |= {made.name: self.scalar(made.call, block) for made in node.aggregations}
         return replace(block, columns=columns, group=tuple(keys), open=True)
-
-    def aggregation(self, made: Aggregation, block: _Block) -> exp.Expr:
-        if made.argument is None:
-            return exp.Count(this=exp.Star(), big_int=True)
-        argument = self.scalar(made.argument, block)
-        match made.kind:
-            case AggregateKind.COUNT:
-                return exp.Count(this=argument, big_int=True)
-            case AggregateKind.SUM:
-                return exp.Sum(this=argument)
-            case AggregateKind.AVG:
-                return exp.Avg(this=argument)
-            case AggregateKind.COUNT_ROWS:
-                raise InternalError("count(*) has no argument")
 
     @make.register
     def _(self, node: UnionAll) -> _Block:
         return replace(self.derived(self.query(node), node), open=True)
 
     @make.register
-    def _(self, node: Numbered) -> _Block:
+    def _(self, node: Values) -> _Block:
+        names = [exp.to_identifier(column.name, quoted=True) for column in node.columns]
+        rows = [
+            exp.Select(
+                expressions=[exp.alias_(value.tree.copy(), name.copy()) for value, name in zip(row, names, strict=True)]
+            )
+            for row in node.rows
+        ]
+        if not names:
+            rows = [exp.Select(expressions=[exp.alias_(exp.Literal.number(1), "one")]) for _ in node.rows]
+        return self.derived(_union(rows), node)
+
+    @make.register
+    def _(self, node: Window) -> _Block:
         block = self.relation(node.input)
-        partition = [block.columns[name].copy() for name in node.partition]
-        order = exp.Order(expressions=[exp.Ordered(this=block.columns[name].copy()) for name in node.order])
-        number = exp.Window(this=exp.RowNumber(), partition_by=partition, order=order)
-        count = exp.Window(
-            this=exp.Count(this=exp.Star(), big_int=True), partition_by=[each.copy() for each in partition]
+        made = {each.name: self.scalar(each.call, block) for each in node.functions}
+        return replace(block, columns={**block.columns, **made}, open=False)
+
+    @make.register
+    def _(self, node: Explode) -> _Block:
+        block = self.relation(node.input)
+        alias = self.alias("e")
+        names = [exp.to_identifier(field.name, quoted=True) for field in node.fields]
+        lateral = exp.Lateral(
+            this=self.scalar(node.call, block).copy(),
+            view=True,
+            outer=node.outer,
+            alias=exp.TableAlias(this=exp.to_identifier(alias), columns=names),
         )
-        return replace(block, columns={**block.columns, node.number: number, node.count: count}, open=False)
+        made = {field.name: _ref(alias, field.name) for field in node.fields}
+        return replace(block, laterals=(lateral,), columns={**block.columns, **made}, open=False)
+
+    @make.register
+    def _(self, node: Recursion) -> _Block:
+        """A WITH of its own: what is shared inside of it may speak of the recursion itself."""
+        inner = _Renderer(node, self.places)
+        base, step = inner.query(node.base), inner.query(node.step)
+        names = [exp.to_identifier(name, quoted=True) for name in node.inner_names]
+        name = exp.to_identifier(node.name, quoted=True)
+        itself = exp.CTE(
+            this=exp.Union(this=base, expression=step, distinct=False),
+            alias=exp.TableAlias(this=name, columns=names),
+        )
+        chosen = [
+            exp.alias_(exp.column(mine.copy()), exp.to_identifier(column.name, quoted=True))
+            for mine, column in zip(names, node.columns, strict=True)
+        ]
+        query = exp.Select(expressions=chosen, from_=exp.From(this=exp.Table(this=name.copy())))
+        query.set("with_", exp.With(expressions=[*inner.definitions, itself], recursive=True))
+        return self.derived(query, node)
 
     @make.register
     def _(self, node: Repeat) -> _Block:
@@ -294,6 +337,22 @@ class _Renderer:
         if name is not None:
             return block.columns[name]
         return scalar.substitute({name: Scalar(tree) for name, tree in block.columns.items()}).tree
+
+
+def _exists(right: _Block, conditions: list[exp.Expr]) -> exp.Expr:
+    inner = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=right.relation))
+    return exp.Exists(this=inner.where(*conditions, copy=False) if conditions else inner)
+
+
+def _union(parts: Sequence[exp.Query]) -> exp.Query:
+    union = parts[0]
+    for part in parts[1:]:
+        union = exp.Union(this=union, expression=part, distinct=False)
+    return union
+
+
+def _passes_columns(block: _Block) -> bool:
+    return all(isinstance(value, exp.Column) for value in block.columns.values())
 
 
 def _would_repeat(node: Project, block: _Block) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 
 @dataclass(frozen=True)
@@ -13,56 +15,83 @@ class Visible:
     table: str
     name: str
     own: str
+    #: USING made one column of two: the name alone means that one
+    only_with_table: bool = False
+
+    def is_called(self, name: str, table: str | None) -> bool:
+        """Names compare without case, as in Spark."""
+        if self.name.casefold() != name.casefold():
+            return False
+        return self.table.casefold() == table.casefold() if table else not self.only_with_table
 
 
+class Outside(Protocol):
+    """What a SELECT can see of the query around it."""
+
+    def find(self, name: str, table: str | None) -> list[Visible]: ...
+
+    def has_table(self, table: str) -> bool: ...
+
+
+@dataclass(frozen=True)
 class Scope:
-    """The columns of one FROM clause. Names compare without case, as in Spark."""
+    """The columns of one FROM clause."""
 
-    def __init__(self, columns: list[Visible], merged: frozenset[str] = frozenset()) -> None:
-        self._columns = columns
-        #: own names that only `table.name` reaches, because USING merged them into another
-        self._merged = merged
+    columns: tuple[Visible, ...] = ()
+    #: asked for names that mean nothing here
+    outside: Outside | None = None
 
     def find(self, name: str, table: str | None) -> list[Visible]:
-        return [
-            each
-            for each in self._columns
-            if each.name.casefold() == name.casefold()
-            and (each.table.casefold() == table.casefold() if table else each.own not in self._merged)
-        ]
+        found = self.find_here(name, table)
+        if found or self.outside is None or (table and self._has_table_here(table)):
+            return found
+        return self.outside.find(name, table)
+
+    def find_here(self, name: str, table: str | None = None) -> list[Visible]:
+        return [each for each in self.columns if each.is_called(name, table)]
 
     def names_of(self, own: frozenset[str]) -> list[str]:
         """What the author calls columns of the tree."""
-        return sorted(each.name for each in self._columns if each.own in own)
+        return sorted(each.name for each in self.columns if each.own in own)
 
     def has_table(self, table: str) -> bool:
-        return any(each.table.casefold() == table.casefold() for each in self._columns)
+        return self._has_table_here(table) or (self.outside is not None and self.outside.has_table(table))
+
+    def _has_table_here(self, table: str) -> bool:
+        return any(each.table.casefold() == table.casefold() for each in self.columns)
 
     def all_of(self, table: str | None) -> list[Visible]:
         """What `*` or `table.*` stands for."""
         if table is None:
-            return [each for each in self._columns if each.own not in self._merged]
-        return [each for each in self._columns if each.table.casefold() == table.casefold()]
+            return [each for each in self.columns if not each.only_with_table]
+        return [each for each in self.columns if each.table.casefold() == table.casefold()]
 
-    def beside(self, columns: list[Visible]) -> Scope:
-        return Scope(self._columns + columns, self._merged)
+    def beside(self, other: Scope) -> Scope:
+        return replace(self, columns=self.columns + other.columns)
 
-    def beside_using(self, columns: list[Visible], shared: list[str]) -> Scope:
-        """Shared columns come first and once, as the SQL standard wants it."""
-        folded = [name.casefold() for name in shared]
-        merged = frozenset(each.own for each in columns if each.name.casefold() in folded)
-        first = [
-            each
-            for name in folded
-            for each in self._columns
-            if each.name.casefold() == name and each.own not in self._merged
-        ]
-        rest = [each for each in self._columns if each not in first]
-        return Scope(first + rest + columns, self._merged | merged)
+    def beside_sharing(self, other: Scope, shared: Mapping[str, str]) -> Scope:
+        """Shared columns come first and once, under these own names, as the SQL standard wants it of USING."""
+        folded = {name.casefold() for name in shared}
+        both = self.columns + other.columns
+        rest = tuple(replace(each, only_with_table=True) if each.name.casefold() in folded else each for each in both)
+        return replace(self, columns=tuple(Visible("", name, own) for name, own in shared.items()) + rest)
+
+    def with_own(self, changed: Mapping[str, str]) -> Scope:
+        """The same names, where columns of the tree are called otherwise by now."""
+        return replace(self, columns=tuple(replace(each, own=changed.get(each.own, each.own)) for each in self.columns))
+
+    def within(self, outside: Outside | None) -> Scope:
+        return replace(self, outside=outside)
 
     def nearest(self, name: str) -> str | None:
-        near = difflib.get_close_matches(name.casefold(), [each.name.casefold() for each in self._columns], n=1)
+        near = difflib.get_close_matches(name.casefold(), [each.name.casefold() for each in self.columns], n=1)
         return near[0] if near else None
+
+
+def aliased(columns: Sequence[Visible], table: str, names: Sequence[str] = ()) -> tuple[Visible, ...]:
+    """What is visible of a relation behind its alias `t` or `t(a, b)`."""
+    renamed = [*names, *(each.name for each in columns[len(names) :])]
+    return tuple(Visible(table, name, each.own) for name, each in zip(renamed, columns, strict=True))
 
 
 class Names:

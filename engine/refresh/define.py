@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.algebra.nodes import columns_by_leaf
+from engine.algebra.trees import columns_by_leaf
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.bind import Change, bind

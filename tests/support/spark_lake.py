@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from engine.algebra.nodes import Node, leaves
+from engine.algebra.nodes import Node
+from engine.algebra.trees import leaves
 from engine.compile.render import render
 from engine.lake import meaning
 from engine.lake.session import SparkHost

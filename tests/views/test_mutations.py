@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from engine.algebra import scalars
-from engine.algebra.nodes import AggregateKind, Node, UnionAll, rewrite
+from engine.algebra.aggregates import AggregateKind
+from engine.algebra.nodes import Node, UnionAll
+from engine.algebra.trees import rewrite
 from engine.compile.differentiate import aggregate, join
 from engine.compile.keep import by_row, group_recompute, group_sums
 from engine.compile.optimize import STATEMENT_RULES

@@ -4,7 +4,19 @@
 They are written without regard to cost; the optimizer prunes what did not change.
 """
 
-from engine.compile.differentiate import aggregate, join, linear
-from engine.compile.differentiate.dispatch import Rule, delta, rule_of
+from engine.compile.differentiate import aggregate, exists, join, linear, outer_join, recursive, window
+from engine.compile.differentiate.dispatch import Rule, change_of, delta, rule_of
 
-__all__ = ["Rule", "aggregate", "delta", "join", "linear", "rule_of"]
+__all__ = [
+    "Rule",
+    "aggregate",
+    "change_of",
+    "delta",
+    "exists",
+    "join",
+    "linear",
+    "outer_join",
+    "recursive",
+    "rule_of",
+    "window",
+]

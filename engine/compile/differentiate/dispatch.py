@@ -17,9 +17,17 @@ class Rule:
     why: str
 
 
-@singledispatch
 def delta(node: Node) -> Node:
-    """The change of the operator's result: its columns and the weight."""
+    """The change of the operator's result: its columns and the weight. Each tree has one, so it can be shared."""
+    known: Node | None = node.__dict__.get("_delta")
+    if known is None:
+        known = node.__dict__["_delta"] = change_of(node)
+    return known
+
+
+@singledispatch
+def change_of(node: Node) -> Node:
+    """The rule of each operator. It asks `delta` for the changes of its inputs."""
     raise UnsupportedOperator(
         f"{type(node).__name__} cannot be maintained differentially yet",
         hint="refresh_mode = 'FULL' recomputes it; AUTO does so by itself",

@@ -7,12 +7,13 @@ are counted once. Every term has exactly one change in it, hence weights stay +1
 
 from __future__ import annotations
 
-from engine.algebra.nodes import InnerJoin, Node, Project, UnionAll, at_frontier, keep
-from engine.compile.differentiate.dispatch import Rule, delta, rule_of
+from engine.algebra.nodes import InnerJoin, Node, Project, UnionAll, keep
+from engine.algebra.trees import at_frontier
+from engine.compile.differentiate.dispatch import Rule, change_of, delta, rule_of
 from engine.compile.differentiate.linear import PASS_WEIGHT
 
 
-@delta.register
+@change_of.register
 def _(node: InnerJoin) -> Node:
     outputs = (*keep(node.columns), PASS_WEIGHT)
     terms = []

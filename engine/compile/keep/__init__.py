@@ -8,13 +8,14 @@ The first way that fits is taken, the cheapest first; the last fits everything.
 from __future__ import annotations
 
 from engine.algebra.nodes import Node
+from engine.compile.keep.by_partition import keep_partitions
 from engine.compile.keep.by_row import keep_rows
 from engine.compile.keep.group_recompute import keep_recomputed_groups
 from engine.compile.keep.group_sums import keep_group_sums
 from engine.compile.keep.kept import NET, OP, POSITION, SEQUENCE, Kept
 from engine.errors import InternalError
 
-WAYS = (keep_group_sums, keep_recomputed_groups, keep_rows)
+WAYS = (keep_group_sums, keep_recomputed_groups, keep_partitions, keep_rows)
 
 
 def choose(root: Node) -> Kept:

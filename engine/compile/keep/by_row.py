@@ -7,23 +7,29 @@ needed is a contradiction. Two statements, because the net change is used three 
 
 from __future__ import annotations
 
+from sqlglot import exp
+
+from engine.algebra.aggregates import count_rows
 from engine.algebra.nodes import (
     WEIGHT,
+    Explode,
     Filter,
     InnerJoin,
-    LeftJoin,
     Node,
-    Numbered,
+    OuterJoin,
     Output,
     Project,
     Repeat,
     Scan,
     SemiJoin,
     UnionAll,
-    consolidate,
+    Values,
+    Window,
+    Windowed,
     keep,
 )
-from engine.algebra.scalars import any_of, cast, col, gt, is_null, le, lit, lt, neg, null, null_safe_eq
+from engine.algebra.scalars import Scalar, any_of, cast, col, gt, is_null, le, lit, lt, neg, null, null_safe_eq
+from engine.algebra.trees import consolidate
 from engine.compile.differentiate import Rule, delta
 from engine.compile.keep.kept import NET, OP, POSITION, SEQUENCE, Kept, op, stored, stored_name
 from engine.errors import UnsupportedOperator
@@ -34,19 +40,12 @@ NEEDED, COPY, COPIES = "__needed", "__copy", "__copies"
 
 
 def keep_rows(root: Node) -> Kept:
-    for column in root.columns:
-        if column.type.startswith("map<") or "variant" in column.type:
-            raise UnsupportedOperator(
-                f"{column.name} is a {column.type.split('<')[0]}, whose values cannot be compared",
-                hint="use map_entries(…), or refresh_mode = 'FULL'",
-            )
     change = delta(root)
-    net = Scan(NET, tuple((c.name, c.name, c.type) for c in (*root.columns, Column(WEIGHT, "bigint"))))
     return Kept(
         rule=Rule("by row", "no key is proven, so every stored row carries an id of its own"),
         full=root,
         first=consolidate(change),
-        change=UnionAll((_inserts(net, root), _deletes(net, root))),
+        change=change_of_rows(root),
         append=_as_inserts(change, root) if _only_grows(root) else None,
         identity=(SEQUENCE, POSITION),
         visible=root.columns,
@@ -54,9 +53,21 @@ def keep_rows(root: Node) -> Kept:
     )
 
 
+def change_of_rows(root: Node) -> Node:
+    """The second statement: rows to insert and rows to delete, from the net change of all columns of `root`."""
+    for column in root.columns:
+        if column.type.startswith("map<") or "variant" in column.type:
+            raise UnsupportedOperator(
+                f"{column.name} is a {column.type.split('<')[0]}, whose values cannot be compared",
+                hint="use map_entries(…), or refresh_mode = 'FULL'",
+            )
+    net = Scan(NET, tuple((c.name, c.name, c.type) for c in (*root.columns, Column(WEIGHT, "bigint"))))
+    return UnionAll((_inserts(net, root), _deletes(net, root)))
+
+
 def _only_grows(root: Node) -> bool:
     """Do more source rows only ever mean more result rows? Not where rows are counted."""
-    grows = isinstance(root, Scan | Filter | Project | InnerJoin | UnionAll)
+    grows = isinstance(root, Scan | Values | Filter | Project | InnerJoin | UnionAll | Explode | Repeat)
     return grows and all(map(_only_grows, root.inputs))
 
 
@@ -81,15 +92,19 @@ def _deletes(net: Node, root: Node) -> Node:
         gone,
         tuple((col(stored_name(column.name)), column.name) for column in root.columns),
     )
-    numbered = Numbered(
-        candidates,
-        partition=tuple(stored_name(column.name) for column in root.columns),
-        order=(stored_name(SEQUENCE), stored_name(POSITION)),
-        number=COPY,
-        count=COPIES,
-    )
+    numbered = _numbered(candidates, tuple(stored_name(column.name) for column in root.columns))
     same_row = [null_safe_eq(col(column.name), col(stored_name(column.name))) for column in root.columns]
-    matched = LeftJoin(gone, numbered, (*same_row, le(col(COPY), col(NEEDED))))
+    matched = OuterJoin(gone, numbered, (*same_row, le(col(COPY), col(NEEDED))))
     contradiction = any_of((is_null(col(COPIES)), lt(col(COPIES), col(NEEDED))))
     ids = tuple(Output(column.name, col(stored_name(column.name)), "bigint") for column in ROW_ID)
     return Project(matched, (op((contradiction, "X"), otherwise="D"), *keep(root.columns), *ids))
+
+
+def _numbered(candidates: Node, copies_agree_in: tuple[str, ...]) -> Node:
+    """The copies of each row are numbered from 1, in the order of their ids, and counted."""
+    partition = [col(name).tree for name in copies_agree_in]
+    order = exp.Order(expressions=[exp.Ordered(this=col(stored_name(name)).tree) for name in (SEQUENCE, POSITION)])
+    number = exp.Window(this=exp.RowNumber(), partition_by=partition, order=order)
+    count = exp.Window(this=count_rows().tree, partition_by=[each.copy() for each in partition])
+    functions = (Windowed(COPY, Scalar(number), "int"), Windowed(COPIES, Scalar(count), "bigint"))
+    return Window(candidates, copies_agree_in, functions)

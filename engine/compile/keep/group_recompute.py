@@ -9,18 +9,18 @@ from __future__ import annotations
 from engine.algebra.nodes import (
     Aggregate,
     Filter,
-    LeftJoin,
     Node,
+    OuterJoin,
     Output,
     Project,
     keep,
 )
 from engine.algebra.scalars import Scalar, all_of, any_of, col, is_null, lit, not_null, null_safe_eq
 from engine.compile.differentiate import Rule
-from engine.compile.differentiate.aggregate import is_order_sensitive, restrict, touched_keys
+from engine.compile.differentiate.aggregate import of_groups, touched_groups
+from engine.compile.differentiate.touched import key_name
 from engine.compile.keep.group_keys import ONE, GroupKeys, group_keys
 from engine.compile.keep.kept import Kept, op, stored, stored_name
-from engine.errors import UnsupportedOperator
 from engine.records import Column
 
 FOUND, WAS = "__found", "__was"
@@ -34,15 +34,14 @@ def keep_recomputed_groups(root: Node) -> Kept | None:
             pass
         case _:
             return None
-    _refuse_inexact_predicate(aggregate, predicate)
     keys = group_keys(root, aggregate)
-    touched = touched_keys(aggregate)
+    touched, pairs = touched_groups(aggregate)
 
     def result(groups: Node) -> Node:
         kept_groups = groups if predicate is None else Filter(groups, predicate)
         return Project(kept_groups, (*root.outputs, *keys.hidden))
 
-    after = result(restrict(aggregate, touched))
+    after = result(of_groups(aggregate, aggregate.input, touched, pairs))
     columns = root.columns + tuple(Column(each.name, each.type) for each in keys.hidden)
     return Kept(
         rule=Rule("by group, recomputed", _why(aggregate, predicate)),
@@ -67,12 +66,12 @@ def _replace_by_key(
     there = stored(columns)
     was = Project(there, (*keep(there.columns), Output(WAS, lit(1), "int")))
     if not aggregate.keys:
-        joined: Node = LeftJoin(found, was, (null_safe_eq(col(f"__n_{ONE}"), col(stored_name(ONE))),))
+        joined: Node = OuterJoin(found, was, (null_safe_eq(col(f"__n_{ONE}"), col(stored_name(ONE))),))
         identity = {ONE: col(f"__n_{ONE}")}
     else:
-        pairs = list(zip((f"__k_{key.name}" for key in aggregate.keys), keys.identity, strict=True))
-        joined = LeftJoin(touched, found, tuple(null_safe_eq(col(key), col(f"__n_{name}")) for key, name in pairs))
-        joined = LeftJoin(joined, was, tuple(null_safe_eq(col(key), col(stored_name(name))) for key, name in pairs))
+        pairs = list(zip((key_name(key.name) for key in aggregate.keys), keys.identity, strict=True))
+        joined = OuterJoin(touched, found, tuple(null_safe_eq(col(key), col(f"__n_{name}")) for key, name in pairs))
+        joined = OuterJoin(joined, was, tuple(null_safe_eq(col(key), col(stored_name(name))) for key, name in pairs))
         identity = {name: col(key) for key, name in pairs}
     differs = Filter(joined, _differs(columns))
     outputs = tuple(Output(c.name, identity.get(c.name, col(f"__n_{c.name}")), c.type) for c in columns)
@@ -89,17 +88,6 @@ def _differs(columns: tuple[Column, ...]) -> Scalar:
     both = all_of((not_null(col(FOUND)), not_null(col(WAS)), same))
     neither = all_of((is_null(col(FOUND)), is_null(col(WAS))))
     return Scalar(any_of((both, neither)).tree.copy().not_())
-
-
-def _refuse_inexact_predicate(aggregate: Aggregate, predicate: Scalar | None) -> None:
-    used = predicate.columns if predicate is not None else frozenset()
-    for made in aggregate.aggregations:
-        if made.name in used and is_order_sensitive(made.kind, made.argument_type):
-            raise UnsupportedOperator(
-                f"a condition on {made.kind} of {made.argument_type} cannot be maintained differentially",
-                detail="summed in another order it differs in its last digits, and so could the condition",
-                hint="cast its argument to DECIMAL, or use refresh_mode = 'FULL'",
-            )
 
 
 def _why(aggregate: Aggregate, predicate: Scalar | None) -> str:

@@ -8,17 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.algebra.nodes import (
-    WEIGHT,
-    Aggregate,
-    AggregateKind,
-    Aggregation,
-    Filter,
-    LeftJoin,
-    Node,
-    Output,
-    Project,
-)
+from engine.algebra.aggregates import AggregateKind, sum_of
+from engine.algebra.aggregates import aggregate as aggregate_of
+from engine.algebra.nodes import WEIGHT, Aggregate, Aggregation, Filter, Node, OuterJoin, Output, Project
 from engine.algebra.scalars import (
     Scalar,
     add,
@@ -93,7 +85,7 @@ class Accumulator:
         return Output(self.change_name, signed, "decimal(20,0)" if self.type == "bigint" else self.type)
 
     def summed(self) -> Aggregation:
-        return Aggregation(self.change_name, AggregateKind.SUM, col(self.change_name), "", "")
+        return Aggregation(self.change_name, sum_of(col(self.change_name)), "")
 
     def after(self) -> Output:
         """Stored plus change."""
@@ -106,20 +98,26 @@ class Accumulator:
 
 def keep_group_sums(root: Node) -> Kept | None:
     match root:
-        case Project(input=Aggregate() as aggregate) if all(map(is_exact, aggregate.aggregations)):
+        case Project(input=Aggregate() as aggregate) if _adds_up(aggregate):
             return _kept(root, aggregate)
         case _:
             return None
 
 
-def is_exact(made: Aggregation) -> bool:
-    """Is the aggregate of changed data the sum of the stored one and the change's?"""
-    if made.kind in (AggregateKind.COUNT_ROWS, AggregateKind.COUNT):
+def _adds_up(aggregate: Aggregate) -> bool:
+    """Is each aggregate of changed data the sum of the stored one and the change's?"""
+    return all(is_exact(made.kind, aggregate.argument_type(made)) for made in aggregate.aggregations)
+
+
+def is_exact(kind: AggregateKind, argument_type: str) -> bool:
+    if kind is AggregateKind.OTHER:
+        return False
+    if kind in (AggregateKind.COUNT_ROWS, AggregateKind.COUNT):
         return True
-    decimal = parse_decimal(made.argument_type)
+    decimal = parse_decimal(argument_type)
     if decimal is None:
-        return is_integer(made.argument_type)
-    if made.kind is AggregateKind.AVG:
+        return is_integer(argument_type)
+    if kind is AggregateKind.AVG:
         return decimal.precision <= MAX_AVERAGED_PRECISION
     return decimal.precision <= MAX_EXACT_PRECISION or decimal.scale <= MAX_EXACT_SCALE
 
@@ -157,11 +155,13 @@ def _accumulators(root: Project, aggregate: Aggregate) -> dict[tuple[AggregateKi
                 wanted[key] = _Wanted("bigint", each.argument, visible)
             case AggregateKind.SUM:
                 wanted.setdefault((AggregateKind.COUNT, each.argument), _Wanted("bigint", each.argument))
-                wanted[key] = _Wanted(_sum_type(each.argument_type), each.argument, visible)
+                wanted[key] = _Wanted(_sum_type(aggregate.argument_type(each)), each.argument, visible)
             case AggregateKind.AVG:
                 wanted.setdefault((AggregateKind.COUNT, each.argument), _Wanted("bigint", each.argument))
                 if each.argument not in summed:
-                    wanted[(AggregateKind.SUM, each.argument)] = _wanted_by_average(each)
+                    wanted[(AggregateKind.SUM, each.argument)] = _wanted_by_average(
+                        each.argument, aggregate.argument_type(each)
+                    )
     found = {}
     for number, ((kind, argument), want) in enumerate(wanted.items()):
         word = {AggregateKind.COUNT_ROWS: "rows", AggregateKind.COUNT: f"count_{number}"}.get(kind, f"sum_{number}")
@@ -178,11 +178,11 @@ class _Wanted:
     visible: str | None = None
 
 
-def _wanted_by_average(made: Aggregation) -> _Wanted:
-    if made.argument_type == "bigint" and made.argument is not None:
+def _wanted_by_average(argument: Scalar | None, argument_type: str) -> _Wanted:
+    if argument_type == "bigint" and argument is not None:
         # An average exists also where the sum does not fit into a bigint.
-        return _Wanted("decimal(30,0)", cast(made.argument, "decimal(20,0)"))
-    return _Wanted(_sum_type(made.argument_type), made.argument)
+        return _Wanted("decimal(30,0)", cast(argument, "decimal(20,0)"))
+    return _Wanted(_sum_type(argument_type), argument)
 
 
 def _sum_type(argument_type: str) -> str:
@@ -190,13 +190,13 @@ def _sum_type(argument_type: str) -> str:
     return "bigint" if decimal is None else str(Decimal(min(decimal.precision + 10, 38), decimal.scale))
 
 
-def _final(made: Aggregation, count: Scalar, total: Scalar) -> Scalar:
+def _final(made: Aggregation, argument_type: str, count: Scalar, total: Scalar) -> Scalar:
     """The aggregate's value from its sums."""
     match made.kind:
         case AggregateKind.COUNT_ROWS | AggregateKind.COUNT:
             return count
         case AggregateKind.SUM:
-            value = total if made.type == _sum_type(made.argument_type) else cast(total, made.type)
+            value = total if made.type == _sum_type(argument_type) else cast(total, made.type)
         case AggregateKind.AVG:
             decimal = parse_decimal(made.type)
             if decimal is None:
@@ -211,7 +211,9 @@ def _finals(aggregate: Aggregate, value_of: dict[tuple[AggregateKind, Scalar | N
     for made in aggregate.aggregations:
         count = value_of[(AggregateKind.COUNT_ROWS if made.argument is None else AggregateKind.COUNT, made.argument)]
         # Counts have no sum.
-        finals[made.name] = _final(made, count, value_of.get((AggregateKind.SUM, made.argument), count))
+        finals[made.name] = _final(
+            made, aggregate.argument_type(made), count, value_of.get((AggregateKind.SUM, made.argument), count)
+        )
     return finals
 
 
@@ -226,7 +228,7 @@ def _full(
     sums = Aggregate(
         aggregate.input,
         aggregate.keys,
-        tuple(Aggregation(each.new_name, each.kind, each.argument, each.type, each.type) for each in made),
+        tuple(Aggregation(each.new_name, aggregate_of(each.kind, each.argument), each.type) for each in made),
     )
     finals = _finals(aggregate, {key: col(each.new_name) for key, each in accumulators.items()})
     visible = tuple(Output(o.name, o.scalar.substitute(finals), o.type) for o in root.outputs)
@@ -263,7 +265,7 @@ def _change(
     same_group = tuple(
         null_safe_eq(col(key), col(stored_name(name))) for key, name in zip(key_names, keys.identity, strict=True)
     )
-    joined = LeftJoin(moved, there, same_group)
+    joined = OuterJoin(moved, there, same_group)
     key_outputs = tuple(
         Output(key, col(key), identity_types.get(name, "int"))
         for key, name in zip(key_names, keys.identity, strict=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.algebra.nodes import InnerJoin, Node, Output, Project, Role, SemiJoin, leaves, rewrite
+from engine.algebra.nodes import InnerJoin, Node, Output, Project, Role, SemiJoin
 from engine.algebra.scalars import Scalar, col
+from engine.algebra.trees import leaves, rewrite
 
 
 def grow_from_change(root: Node) -> Node:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from engine.algebra.nodes import Node, Project, rewrite
+from engine.algebra.nodes import Node, Project
+from engine.algebra.trees import rewrite
 
 
 def merge_projects(root: Node) -> Node:

@@ -9,17 +9,21 @@ from engine.algebra.nodes import (
     Aggregate,
     Aggregation,
     Empty,
+    Exists,
+    Explode,
     Filter,
     InnerJoin,
-    LeftJoin,
     Node,
-    Numbered,
+    OuterJoin,
     Output,
     Project,
+    Recursion,
     Repeat,
     Scan,
     SemiJoin,
     UnionAll,
+    Values,
+    Window,
 )
 from engine.algebra.scalars import col
 from engine.errors import InternalError
@@ -77,6 +81,7 @@ def narrow(node: Node, needed: Names) -> Node:
 
 @asked.register(Scan)
 @asked.register(Empty)
+@asked.register(Values)
 def _(node: Node, needed: Names) -> tuple[Names, ...]:
     return ()
 
@@ -117,7 +122,7 @@ def _(node: InnerJoin, needed: Names) -> tuple[Names, ...]:
 
 
 @asked.register
-def _(node: LeftJoin, needed: Names) -> tuple[Names, ...]:
+def _(node: OuterJoin, needed: Names) -> tuple[Names, ...]:
     used = needed.union(*(condition.columns for condition in node.conditions))
     return (used, used)
 
@@ -133,7 +138,7 @@ def _(node: SemiJoin, needed: Names) -> tuple[Names, ...]:
 @asked.register
 def _(node: Aggregate, needed: Names) -> tuple[Names, ...]:
     used = [key.scalar.columns for key in node.keys]
-    used += [made.argument.columns for made in _kept(node, needed) if made.argument]
+    used += [made.call.columns for made in _kept(node, needed)]
     return (frozenset().union(*used),)
 
 
@@ -156,8 +161,32 @@ def _(node: UnionAll, needed: Names) -> tuple[Names, ...]:
 
 
 @asked.register
-def _(node: Numbered, needed: Names) -> tuple[Names, ...]:
-    return (needed | frozenset(node.partition) | frozenset(node.order),)
+def _(node: Exists, needed: Names) -> tuple[Names, ...]:
+    used = frozenset().union(*(condition.columns for condition in node.conditions))
+    return (needed | used, used)
+
+
+@asked.register
+def _(node: Window, needed: Names) -> tuple[Names, ...]:
+    used = [made.call.columns for made in node.functions if made.name in needed]
+    return (needed.union(*used, node.partition),)
+
+
+@narrow.register
+def _(node: Window, needed: Names) -> Node:
+    kept = tuple(made for made in node.functions if made.name in needed)
+    return node if kept == node.functions else replace(node, functions=kept)
+
+
+@asked.register
+def _(node: Explode, needed: Names) -> tuple[Names, ...]:
+    return (needed | node.call.columns,)
+
+
+@asked.register
+def _(node: Recursion, needed: Names) -> tuple[Names, ...]:
+    # what the step needs of the round before is needed of every round
+    return (node.base.names, node.step.names)
 
 
 @asked.register

@@ -8,19 +8,22 @@ from __future__ import annotations
 from engine.algebra.nodes import (
     Aggregate,
     Empty,
+    Exists,
+    Explode,
     Filter,
     InnerJoin,
-    LeftJoin,
     Node,
-    Numbered,
+    OuterJoin,
     Output,
     Project,
     Repeat,
     SemiJoin,
     UnionAll,
-    rewrite,
+    Window,
 )
 from engine.algebra.scalars import cast, col, null
+from engine.algebra.trees import rewrite
+from engine.records import Column
 
 
 def prune_empty(root: Node) -> Node:
@@ -32,21 +35,27 @@ def _prune(node: Node) -> Node:
         case (
             Filter(input=Empty())
             | Project(input=Empty())
-            | Numbered(input=Empty())
+            | Window(input=Empty())
+            | Explode(input=Empty())
             | Repeat(input=Empty())
-            | LeftJoin(left=Empty())
+            | OuterJoin(left=Empty(), full=False)
+            | OuterJoin(left=Empty(), right=Empty())
             | SemiJoin(input=Empty())
             | SemiJoin(touched=Empty())
+            | Exists(input=Empty())
+            | Exists(other=Empty(), negated=False)
         ):
             return Empty(node.columns)
         case InnerJoin() if any(isinstance(member, Empty) for member in node.members):
             return Empty(node.columns)
         case Aggregate(input=Empty()) if node.keys:
             return Empty(node.columns)
-        case LeftJoin(right=Empty(fields=fields)):
-            nothing = tuple(Output(each.name, cast(null(), each.type), each.type) for each in fields)
-            kept = tuple(Output(each.name, col(each.name), each.type) for each in node.left.columns)
-            return Project(node.left, (*kept, *nothing))
+        case Exists(other=Empty(), negated=True):
+            return node.input
+        case OuterJoin(right=Empty()):
+            return _padded(node.left, node.columns)
+        case OuterJoin(left=Empty()):
+            return _padded(node.right, node.columns)
         case UnionAll():
             return _union(node)
         case _:
@@ -67,3 +76,14 @@ def _union(node: UnionAll) -> Node:
         )
         first = Project(first, renamed)
     return first if len(members) == 1 else UnionAll((first, *members[1:]))
+
+
+def _padded(alone: Node, columns: tuple[Column, ...]) -> Node:
+    """One side of an outer join beside NULLs."""
+    return Project(
+        alone,
+        tuple(
+            Output(each.name, col(each.name) if each.name in alone.names else cast(null(), each.type), each.type)
+            for each in columns
+        ),
+    )

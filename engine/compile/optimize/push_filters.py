@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from engine.algebra.nodes import Aggregate, Filter, InnerJoin, Node, Project, UnionAll, rewrite
+from engine.algebra.nodes import (
+    Aggregate,
+    Exists,
+    Explode,
+    Filter,
+    InnerJoin,
+    Node,
+    OuterJoin,
+    Project,
+    Repeat,
+    UnionAll,
+    Window,
+)
 from engine.algebra.scalars import Scalar, all_of, col, conjuncts
+from engine.algebra.trees import rewrite
 
 
 def push_filters(root: Node) -> Node:
@@ -52,8 +65,26 @@ def _into(source: Node, conditions: tuple[Scalar, ...], original: Node) -> Node:
             moved = tuple(each.substitute(keys) for each in below)
             pushed = Aggregate(_into(source.input, moved, original), source.keys, source.aggregations)
             return _filter(pushed, above, original) if above else pushed
+        case Window():
+            # A condition on the partition keeps partitions whole.
+            return _past(source, source.input, frozenset(source.partition), conditions, original)
+        case Exists() | Explode() | Repeat():
+            return _past(source, source.input, source.input.names, conditions, original)
+        case OuterJoin(full=False):
+            # The left side only: on the right a condition would make partners into NULLs.
+            return _past(source, source.left, source.left.names, conditions, original)
         case _:
             return _filter(source, conditions, original)
+
+
+def _past(source: Node, below: Node, names: frozenset[str], conditions: tuple[Scalar, ...], original: Node) -> Node:
+    """Conditions on these columns go to the first input of an operator, which commutes with them."""
+    moved = tuple(each for each in conditions if each.columns and each.columns <= names)
+    above = tuple(each for each in conditions if each not in moved)
+    if not moved:
+        return _filter(source, above, original)
+    pushed = source.with_inputs((_into(below, moved, original), *source.inputs[1:]))
+    return _filter(pushed, above, original) if above else pushed
 
 
 def _into_member(union: UnionAll, member: Node, conditions: tuple[Scalar, ...], original: Node) -> Node:

@@ -1,0 +1,103 @@
+"""Into which parts a result falls, such that each row of the sources has to do with few of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import singledispatch
+
+from engine.algebra.nodes import (
+    Aggregate,
+    Exists,
+    Explode,
+    Filter,
+    InnerJoin,
+    Node,
+    OuterJoin,
+    Output,
+    Project,
+    Window,
+)
+from engine.algebra.scalars import col
+from engine.compile.exactness import inexact_columns
+
+#: names of columns
+Names = tuple[str, ...]
+
+
+def has_parts(root: Node) -> bool:
+    """Is a window the outermost thing that is not row by row?"""
+    match root:
+        case Window():
+            return bool(root.partition)
+        case Project() | Filter():
+            return has_parts(root.input)
+        case _:
+            return False
+
+
+def with_parts(root: Project) -> tuple[Project, Names]:
+    """The result with the columns that cut it into parts; those that it did not have stand last."""
+    wide, found = carried(root.input)
+    shown = {output.scalar.as_column: output.name for output in reversed(root.outputs)}
+    exact = inexact_columns(wide)
+    hidden: list[Output] = []
+    names: list[str] = []
+    for name in dict.fromkeys(found):
+        if name in exact:
+            continue
+        if name not in shown:
+            hidden.append(Output(f"__trickle_key_{len(hidden) + 1}", col(name), wide.types[name]))
+        names.append(shown.get(name) or hidden[-1].name)
+    outputs = (*root.outputs, *hidden)
+    return Project(wide, outputs), tuple(names)
+
+
+@singledispatch
+def carried(node: Node) -> tuple[Node, Names]:
+    """The operator with the columns of its parts among its columns. Without names: it is all one part."""
+    return node, ()
+
+
+@carried.register
+def _(node: Aggregate) -> tuple[Node, Names]:
+    return node, tuple(key.name for key in node.keys)
+
+
+@carried.register
+def _(node: Window) -> tuple[Node, Names]:
+    return node, node.partition
+
+
+@carried.register(Filter)
+@carried.register(Exists)
+@carried.register(Explode)
+def _(node: Filter | Exists | Explode) -> tuple[Node, Names]:
+    below, names = carried(node.input)
+    return replace(node, input=below), names
+
+
+@carried.register
+def _(node: Project) -> tuple[Node, Names]:
+    below, names = carried(node.input)
+    shown = {output.scalar.as_column: output.name for output in reversed(node.outputs)}
+    more = tuple(Output(name, col(name), below.types[name]) for name in names if name not in shown)
+    return Project(below, (*node.outputs, *more)), tuple(shown.get(name, name) for name in names)
+
+
+@carried.register
+def _(node: InnerJoin) -> tuple[Node, Names]:
+    members = [carried(each) if inexact_columns(each) or has_parts(each) else (each, ()) for each in node.members]
+    if any(inexact_columns(each) and not names for each, names in members):
+        return node, ()
+    return InnerJoin(tuple(each for each, _ in members), node.conditions), tuple(
+        n for _, names in members for n in names
+    )
+
+
+@carried.register
+def _(node: OuterJoin) -> tuple[Node, Names]:
+    sides = [carried(each) if inexact_columns(each) else (each, ()) for each in (node.left, node.right)]
+    if any(inexact_columns(each) and not names for each, names in sides):
+        return node, ()
+    (left, mine), (right, others) = sides
+    return replace(node, left=left, right=right), mine + others

@@ -1,0 +1,44 @@
+"""Syntax tree to algebra, in canonical form.
+
+Canonical means: each column has one name in the whole tree; inner joins are flat; arguments of aggregates and windows
+are plain columns, computed by a projection below; subqueries are joins; ties are broken, so that there is one answer;
+names of outputs and all types are Spark's own. What has no place in the algebra ends in `UnsupportedOperator`, with
+the place in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.algebra.nodes import Node, Output, Project
+from engine.algebra.scalars import col
+from engine.compile.lower.context import CallTyping, Context, Environment, Lowered, Relations, Typing
+from engine.compile.lower.correlation import NUMBER
+from engine.compile.lower.queries import lower_query
+from engine.compile.parse import ParsedQuery
+
+
+def lower(
+    query: ParsedQuery, relations: Relations, typing: Typing, call_typing: CallTyping, branch_limit: int = 64
+) -> tuple[Lowered, Context]:
+    """The canonical tree of a query, and what was noticed on the way. Its columns still have their internal names."""
+    for number, node in enumerate(query.tree.walk()):
+        node.meta[NUMBER] = number
+    context = Context(query, relations, typing, call_typing, branch_limit=branch_limit, lower=lower_query)
+    return lower_query(context, query.tree, Environment()), context
+
+
+def rename_outputs(lowered: Lowered, names: Sequence[str], types: Sequence[str]) -> Project:
+    """The last step: outputs under the names and types that Spark gives the query."""
+    renamed = tuple(
+        Output(name, col(each.own), type_) for each, name, type_ in zip(lowered.visible, names, types, strict=True)
+    )
+    root: Node = lowered.node
+    if isinstance(root, Project):
+        by_name = {output.name: output.scalar for output in root.outputs}
+        return Project(root.input, tuple(replace(each, scalar=each.scalar.substitute(by_name)) for each in renamed))
+    return Project(root, renamed)
+
+
+__all__ = ["CallTyping", "Context", "Lowered", "Relations", "Typing", "lower", "rename_outputs"]

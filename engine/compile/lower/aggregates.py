@@ -1,0 +1,151 @@
+"""Aggregate functions in canonical form: plain arguments, no FILTER, one answer in whatever order rows come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from engine.algebra.scalars import Scalar, case, cast, col, lit, null
+from engine.compile.lower.context import Context
+from engine.compile.lower.expressions import written_name
+from engine.compile.lower.ordering import ordered
+from engine.errors import VolatileFunction
+
+#: turns an expression of the text into one of the tree
+Resolve = Callable[[exp.Expr], Scalar]
+#: the column below that holds a value
+Computed = Callable[[Scalar, str], str]
+
+#: depend on the order of rows, which nobody knows
+_UNORDERED = (exp.First, exp.Last, exp.AnyValue, exp.FirstValue, exp.LastValue)
+#: 0 where there is nothing to count
+_COUNTS = (exp.Count, exp.CountIf, exp.ApproxDistinct, exp.RegrCount)
+_COLLECTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
+
+
+@dataclass(frozen=True)
+class Made:
+    call: Scalar
+    #: for the name of its column
+    hint: str
+
+
+def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, computed: Computed) -> Made:
+    call, condition, order = written, None, None
+    if isinstance(call, exp.Filter):
+        condition, call = resolve(call.expression.this), call.this
+    if isinstance(call, exp.WithinGroup):
+        order, call = call.expression, call.this
+    _refuse_unordered(context, call)
+    if isinstance(call, exp.Count) and isinstance(call.this, exp.Star | exp.Literal) and not call.expressions:
+        if condition is None:
+            return Made(Scalar(exp.Count(this=exp.Star(), big_int=True)), "")
+        chosen = case((condition, lit(1)))
+        return Made(Scalar(exp.Count(this=col(computed(chosen, "counted")).tree, big_int=True)), "if")
+    made = _Arguments(resolve, computed, condition)
+    if isinstance(call, exp.GroupConcat):
+        return _joined_text(call, made)
+    tree = call.copy()
+    hint = made.into(tree)
+    if order is not None:
+        keys = [_key(each, made) for each in order.expressions]
+        return Made(Scalar(exp.WithinGroup(this=tree, expression=exp.Order(expressions=keys))), hint)
+    if isinstance(tree, _COLLECTS):
+        # a list has an order, so it gets the one that its values have
+        return Made(Scalar(exp.ArraySort(this=tree, nulls_first=exp.true())), hint)
+    if isinstance(tree, exp.ArgMax | exp.ArgMin):
+        return Made(_with_ties_broken(tree), hint)
+    return Made(Scalar(tree), hint)
+
+
+@dataclass
+class _Arguments:
+    """Arguments become plain columns. FILTER becomes NULL in the first, which no aggregate looks at."""
+
+    resolve: Resolve
+    computed: Computed
+    condition: Scalar | None
+
+    def into(self, call: exp.Expr) -> str:
+        inner = call.this if isinstance(call.this, exp.Distinct) else call
+        parts = list(inner.iter_expressions())
+        hint = ""
+        for index, part in enumerate(parts):
+            if isinstance(part, exp.Literal | exp.Boolean | exp.Null) and index > 0:
+                continue
+            name = self.column(part, call.key, first=index == 0)
+            hint = hint or name
+            part.replace(col(name).tree)
+        return hint
+
+    def column(self, part: exp.Expr, hint: str, *, first: bool) -> str:
+        value = self.resolve(part)
+        if first and self.condition is not None:
+            value = case((self.condition, value))
+        return self.computed(value, hint)
+
+
+def _refuse_unordered(context: Context, call: exp.Expr) -> None:
+    if isinstance(call, (*_UNORDERED, exp.IgnoreNulls, exp.RespectNulls)):
+        name = written_name(context, call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call)
+        raise VolatileFunction(
+            f"{name} depends on the order of rows, which no table has",
+            position=context.position(call),
+            hint="use min, max, or max_by(value, order)",
+        )
+    if isinstance(call, exp.ApproxQuantile):
+        raise VolatileFunction(
+            f"{written_name(context, call)} depends on the order in which rows come",
+            position=context.position(call),
+            hint="use percentile(…)",
+        )
+
+
+def _joined_text(call: exp.GroupConcat, made: _Arguments) -> Made:
+    """Ordered by what is said, and then by the text itself."""
+    order = call.this if isinstance(call.this, exp.Order) else None
+    value = order.this if order is not None else call.this
+    only_once = isinstance(value, exp.Distinct)
+    written = value.expressions[0] if only_once else value
+    name = made.column(written, "text", first=True)
+    keys = [_key(each, made) for each in (order.expressions if order is not None else ())]
+    if not any(key.this.name == name for key in keys):
+        keys.append(ordered(col(name)))
+    tree: exp.Expr = col(name).tree
+    tree = exp.Distinct(expressions=[tree]) if only_once else tree
+    separator = call.args.get("separator")
+    joined = exp.GroupConcat(this=exp.Order(this=tree, expressions=keys), separator=separator and separator.copy())
+    return Made(Scalar(joined), name)
+
+
+def _key(item: exp.Ordered, made: _Arguments) -> exp.Ordered:
+    descending, given = bool(item.args.get("desc")), item.args.get("nulls_first")
+    nulls_first = bool(given) if given is not None else not descending
+    name = made.column(item.this, "order", first=False)
+    return ordered(col(name), descending=descending, nulls_first=nulls_first)
+
+
+def _with_ties_broken(call: exp.ArgMax | exp.ArgMin) -> Scalar:
+    """Of several rows with the greatest order, the one with the greatest value; with the least, the least."""
+    value, order = call.this, call.expression
+    # rows without an order are not looked at
+    both = exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(name), expression=part.copy())
+            for name, part in (("first", order), ("second", value))
+        ]
+    )
+    ranked = exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=order.copy(), expression=exp.null())), true=both)])
+    return Scalar(type(call)(this=value.copy(), expression=ranked))
+
+
+def empty_value(call: Scalar, type_: str) -> Scalar:
+    """What the function gives over no rows at all."""
+    tree = call.tree.this if isinstance(call.tree, exp.ArraySort) else call.tree
+    if isinstance(tree, _COUNTS):
+        return cast(lit(0), type_) if type_ else lit(0)
+    if isinstance(tree, _COLLECTS):
+        return cast(Scalar(exp.Array(expressions=[])), type_) if type_ else Scalar(exp.Array(expressions=[]))
+    return cast(null(), type_) if type_ else null()

@@ -1,0 +1,203 @@
+"""Scalar expressions of the text to scalars of the tree: names resolved, operations checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from engine.algebra.scalars import Scalar, col
+from engine.compile import functions
+from engine.compile.lower.context import Context, Source
+from engine.compile.scope import Scope
+from engine.errors import QueryParseError, VolatileFunction
+
+#: marks a column reference that has its name in the tree already
+OWN = "own"
+
+
+def scalar(context: Context, tree: exp.Expr, scope: Scope) -> Scalar:
+    found = next(aggregates_in(tree), None)
+    if found is not None:
+        raise context.wrong(tree, "an aggregate is not allowed here", hint="use HAVING")
+    over_window = next(windows_in(tree), None)
+    if over_window is not None:
+        raise context.wrong(
+            over_window, "a window function is not allowed here", hint="use QUALIFY, or a derived table"
+        )
+    return Scalar(resolved(context, tree, scope))
+
+
+def resolved(context: Context, tree: exp.Expr, scope: Scope) -> exp.Expr:
+    """A copy in which every column has its name in the tree and only known operations occur."""
+    _check(context, tree)
+
+    def visit(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            return node if is_own(node) else _column(context, node, scope)
+        return node
+
+    return tree.transform(visit)
+
+
+def is_own(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and bool(node.this.meta.get(OWN))
+
+
+def over(context: Context, tree: exp.Expr, source: Source) -> Scalar:
+    """An expression in terms of a source's columns, of which some stand for what the text spells out."""
+    if not source.known:
+        return Scalar(resolved(context, tree, source.scope))
+    scalar_ = Scalar(_with_known(resolved(context, tree, source.scope), source.known))
+    stray = source.scope.names_of(scalar_.columns - source.node.names)
+    if stray or scalar_.columns - source.node.names:
+        raise context.wrong(
+            tree, f"{stray[0] if stray else tree.sql()} is neither grouped nor aggregated", hint="add it to GROUP BY"
+        )
+    return scalar_
+
+
+def _with_known(tree: exp.Expr, known: Mapping[exp.Expr, Scalar]) -> exp.Expr:
+    def visit(node: exp.Expr) -> exp.Expr:
+        if node in known and not _is_window_function(node):
+            return known[node].tree.copy()
+        return node
+
+    return tree.transform(visit)
+
+
+def _is_window_function(node: exp.Expr) -> bool:
+    """sum(x) OVER (…) has nothing to do with the group's sum(x)."""
+    while isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter) and node.arg_key == "this":
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
+
+
+def own(name: str) -> exp.Expr:
+    """A column under its name in the tree, marked as resolved."""
+    tree = col(name).tree
+    tree.this.meta[OWN] = True
+    return tree
+
+
+def column_named(context: Context, scope: Scope, name: str, node: exp.Expr, table: str | None = None) -> str:
+    """The name in the tree of what the author calls `name`."""
+    found = scope.find(name, table)
+    owns = {each.own for each in found}
+    if len(owns) == 1:
+        return owns.pop()
+    if found:
+        raise QueryParseError(
+            f"{name} is ambiguous",
+            detail=f"it is a column of {' and of '.join(sorted(each.table for each in found))}",
+            position=context.position(node),
+            hint="put the table's name or alias before it",
+        )
+    near = scope.nearest(name)
+    raise QueryParseError(
+        f"there is no column {table + '.' if table else ''}{name}",
+        position=context.position(node),
+        hint=f"did you mean {near}?" if near else None,
+    )
+
+
+def _column(context: Context, node: exp.Column, scope: Scope) -> exp.Expr:
+    """A column reference; `a.b` may also be the field b of a column a."""
+    parts = [part.name for part in node.parts]
+    if len(parts) >= 2 and scope.has_table(parts[0]):
+        value = own(column_named(context, scope, parts[1], node, parts[0]))
+        fields = parts[2:]
+    else:
+        value = own(column_named(context, scope, parts[0], node))
+        fields = parts[1:]
+    for field in fields:
+        value = exp.Dot(this=value, expression=exp.to_identifier(field, quoted=True))
+    return value
+
+
+def _check(context: Context, tree: exp.Expr) -> None:
+    for node in tree.walk():
+        match node:
+            case exp.Query() | exp.Exists() | exp.Any() | exp.All():
+                raise context.unsupported(node, "a subquery here")
+            case exp.Lambda():
+                raise context.unsupported(node, "a function of a function")
+            case exp.Explode() | exp.Posexplode() | exp.Inline() | exp.Stack() | exp.JSONTable():
+                raise context.unsupported(node, "a function that makes rows, here,")
+            case exp.Parameter() | exp.Placeholder():
+                raise context.wrong(node, "a stream table has no parameters")
+            case exp.AggFunc() | exp.RowNumber() | exp.Grouping() | exp.GroupingId():
+                pass
+            case exp.Func():
+                _check_function(context, node)
+            case _:
+                pass
+
+
+def _check_function(context: Context, node: exp.Func) -> None:
+    name = functions.name_of(node)
+    match functions.volatility(name):
+        case "immutable":
+            return
+        case "stable" | "volatile":
+            raise VolatileFunction(
+                f"{name} does not give the same answer each time",
+                position=context.position(node),
+                hint="write the value into the source, or create the stream table with refresh_mode = 'FULL'",
+            )
+        case _:
+            raise context.unsupported(node, f"the function {name}, of which is not known that it is deterministic,")
+
+
+def written_name(context: Context, call: exp.Expr) -> str:
+    """The function as the author calls it: sqlglot knows collect_list as array_agg."""
+    start = call.meta.get("start")
+    word = re.match(r"\w+", context.query.text[start:]) if start is not None else None
+    return word[0].lower() if word else functions.name_of(call) if isinstance(call, exp.Func) else call.key
+
+
+def parts_of(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """All parts that belong to this SELECT; a query inside has its own."""
+    yield from tree.walk(prune=lambda node: isinstance(node, exp.Query) and node is not tree)
+
+
+def aggregates_in(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Aggregate functions, together with their FILTER and WITHIN GROUP; those over windows are none."""
+    if isinstance(tree, exp.Window):
+        function = tree.this
+        while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+            function = function.this
+        inside = [*function.iter_expressions(), *(each for each in tree.iter_expressions() if each is not tree.this)]
+        for each in inside:
+            yield from aggregates_in(each)
+        return
+    if isinstance(tree, exp.Filter | exp.WithinGroup) or (isinstance(tree, exp.AggFunc) and not _is_grouping(tree)):
+        yield tree
+        return
+    if isinstance(tree, exp.Query):
+        return
+    for part in tree.iter_expressions():
+        yield from aggregates_in(part)
+
+
+def _is_grouping(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Grouping | exp.GroupingId)
+
+
+def windows_in(tree: exp.Expr) -> Iterator[exp.Window]:
+    for node in parts_of(tree):
+        if isinstance(node, exp.Window):
+            yield node
+
+
+def with_aliases(tree: exp.Expr, aliases: Mapping[str, exp.Expr], scope: Scope) -> exp.Expr:
+    """HAVING, QUALIFY and later outputs may name outputs of the SELECT list; columns of the sources come first."""
+
+    def visit(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and not node.table and not is_own(node) and not scope.find_here(node.name):
+            named = aliases.get(node.name.casefold())
+            return exp.paren(named) if named is not None else node
+        return node
+
+    return tree.transform(visit)

@@ -1,0 +1,313 @@
+"""GROUP BY in all its forms, and the aggregate functions of a SELECT.
+
+Keys and arguments become plain columns of a projection below the Aggregate. Grouping sets are one GROUP BY over each
+row repeated for each set, with NULLs for the keys that the set leaves out and the number of the set as one more key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from sqlglot import exp
+
+from engine.algebra.nodes import Aggregate, Aggregation, Node, OuterJoin, Output, Project, UnionAll, keep
+from engine.algebra.scalars import Scalar, case, cast, coalesce, col, eq, lit, null, null_safe_eq
+from engine.compile.lower.aggregates import canonical_call, empty_value
+from engine.compile.lower.context import Context, Environment, Source
+from engine.compile.lower.correlation import seen_from
+from engine.compile.lower.expressions import aggregates_in, over, parts_of, resolved
+from engine.errors import UnsupportedOperator
+
+#: keys by their place in the list of all
+Set = tuple[int, ...]
+Named = Sequence[tuple[str, exp.Expr]]
+#: makes an expression one of the keys
+Place = Callable[[exp.Expr], int]
+#: aggregates as they stand in the query, and what they are where there is no row at all
+Empties = Mapping[exp.Expr, Scalar]
+
+
+@dataclass(frozen=True)
+class Keys:
+    trees: tuple[exp.Expr, ...]
+    #: None for a plain GROUP BY
+    sets: tuple[Set, ...] | None = None
+
+
+def grouped(
+    context: Context,
+    select: exp.Select,
+    source: Source,
+    items: Named,
+    parts: Sequence[exp.Expr],
+    environment: Environment,
+    *,
+    may_miss: bool,
+) -> tuple[Source, Empties]:
+    """The groups of a source, with every aggregate that `parts` ask for.
+
+    Without keys there is one group, also of nothing. Of a subquery that may mean: for rows of the query around that
+    have nothing here; with `may_miss` these are left to the caller, who is told what the aggregates are for them.
+    """
+    keys = _keys(context, select, items, source)
+    below = _Below(context, source)
+    key_columns = {
+        over(context, tree, source).tree: below.column(over(context, tree, source), "key") for tree in keys.trees
+    }
+    calls: dict[exp.Expr, Aggregation] = {}
+    for part in parts:
+        for call in aggregates_in(part):
+            tree = resolved(context, call, source.scope)
+            if tree not in calls:
+                made = canonical_call(context, call, lambda each: over(context, each, source), below.column)
+                calls[tree] = Aggregation(context.names.fresh(call.key, made.hint), made.call, "")
+    inner = below.node(source.domain)
+    known: dict[exp.Expr, Scalar] = {}
+    names = list(dict.fromkeys(key_columns.values()))
+    if keys.sets is None:
+        known.update((tree, col(name)) for tree, name in key_columns.items())
+    else:
+        order = [key_columns[over(context, tree, source).tree] for tree in keys.trees]
+        inner, renamed, number = _expanded(context, inner, order, keys.sets)
+        known.update((tree, col(renamed[name])) for tree, name in key_columns.items())
+        known.update(_grouping_calls(context, parts, source, key_columns, order, keys.sets, number))
+        names = [*(renamed[name] for name in names), number]
+    names += source.domain
+    aggregate = context.typed_aggregate(
+        Aggregate(inner, tuple(Output(name, col(name), "") for name in dict.fromkeys(names)), tuple(calls.values()))
+    )
+    made_columns = {each.name: each.type for each in aggregate.aggregations}
+    known.update((tree, col(each.name)) for tree, each in calls.items())
+    empties = {tree: empty_value(each.call, made_columns[each.name]) for tree, each in calls.items()}
+    result = Source(aggregate, source.scope, source.domain, known, grouped=True)
+    if not source.domain or keys.trees or keys.sets is not None:
+        return result, {}
+    if may_miss:
+        return result, empties
+    return _for_all(context, select, result, aggregate, empties, environment), {}
+
+
+@dataclass
+class _Below:
+    """The projection below an Aggregate, as it is asked for columns."""
+
+    context: Context
+    source: Source
+
+    def __post_init__(self) -> None:
+        self.outputs: dict[Scalar, Output] = {}
+
+    def column(self, scalar: Scalar, hint: str) -> str:
+        """The column that holds this value."""
+        if scalar not in self.outputs:
+            name = scalar.as_column or self.context.names.fresh("", hint)
+            self.outputs[scalar] = Output(name, scalar, "")
+        return self.outputs[scalar].name
+
+    def node(self, domain: Sequence[str]) -> Node:
+        for name in domain:
+            self.column(col(name), name)
+        if not self.outputs:
+            return self.source.node  # count(*) over everything reads no column
+        return self.context.typed(Project(self.source.node, tuple(self.outputs.values())))
+
+
+def _for_all(
+    context: Context,
+    select: exp.Select,
+    result: Source,
+    aggregate: Aggregate,
+    empties: Empties,
+    environment: Environment,
+) -> Source:
+    """One group for each row of the domain, also where there is nothing to group."""
+    if environment.outer is None:
+        return result
+    instance = environment.outer.instance(context)
+    same = tuple(null_safe_eq(col(one), col(other)) for one, other in zip(instance.domain, result.domain, strict=True))
+    joined = OuterJoin(instance.node, aggregate, same)
+    values: dict[exp.Expr, Scalar] = {}
+    outputs = list(keep(instance.node.columns))
+    for tree, known in result.known.items():
+        name = known.as_column or ""
+        empty = empties.get(tree)
+        if empty is None or empty.tree.find(exp.Null):
+            values[tree] = known
+            outputs.append(Output(name, known, aggregate.types[name]))
+        else:
+            filled = context.names.fresh("", name)
+            outputs.append(Output(filled, coalesce(known, empty), aggregate.types[name]))
+            values[tree] = col(filled)
+    # names of the query around are looked up among the instance's columns from here on
+    filled_up = Source(Project(joined, tuple(outputs)), result.scope, instance.domain, values, grouped=True)
+    return seen_from(filled_up, select, environment)
+
+
+# ------------------------------------------------------------------ keys
+
+
+def _keys(context: Context, select: exp.Select, items: Named, source: Source) -> Keys:
+    group = select.args.get("group")
+    if group is None:
+        return Keys(())
+    if group.args.get("totals"):
+        raise context.unsupported(group, "WITH TOTALS")
+    if group.args.get("all") or _is_all(group, source):
+        return Keys(tuple(tree for _, tree in items if not any(aggregates_in(tree))))
+    trees: list[exp.Expr] = []
+
+    def place(tree: exp.Expr) -> int:
+        spelled = _spelled(context, tree, items, source)
+        trees.append(spelled)
+        return len(trees) - 1
+
+    parts: list[list[Set]] = []
+    is_plain = True
+    if group.args.get("grouping_sets"):
+        # GROUP BY a, b GROUPING SETS (…): the list before only names the keys
+        for tree in group.expressions:
+            place(tree)
+        parts += [_sets_of(each, trees, place, context, items, source) for each in group.args["grouping_sets"]]
+        return Keys(tuple(trees), _checked(context, group, parts))
+    for tree in group.expressions:
+        if isinstance(tree, exp.Cube | exp.Rollup | exp.GroupingSets):
+            is_plain = False
+            parts.append(_sets_of(tree, trees, place, context, items, source))
+        elif isinstance(tree, exp.Tuple):
+            is_plain = is_plain and bool(tree.expressions)
+            parts.append([tuple(place(each) for each in tree.expressions)])
+        else:
+            parts.append([(place(tree),)])
+    for word in ("cube", "rollup"):
+        for each in group.args.get(word) or ():
+            # GROUP BY a, b WITH ROLLUP: all that stands before
+            is_plain = False
+            every = [index for part in parts for index in part[0]]
+            kind = exp.Cube if word == "cube" else exp.Rollup
+            inner = [place(tree) for tree in each.expressions] or every
+            parts = [_combinations(kind, [(index,) for index in inner])]
+    if is_plain:
+        return Keys(tuple(trees))
+    return Keys(tuple(trees), _checked(context, group, parts))
+
+
+def _is_all(group: exp.Group, source: Source) -> bool:
+    only = group.expressions[0] if len(group.expressions) == 1 else None
+    return isinstance(only, exp.Column) and only.name.lower() == "all" and not source.scope.find_here("all")
+
+
+def _spelled(context: Context, key: exp.Expr, items: Named, source: Source) -> exp.Expr:
+    """A key by its place in the SELECT list, by the name of an output, or as it is."""
+    if isinstance(key, exp.Literal) and key.is_int:
+        if not 1 <= int(key.name) <= len(items):
+            raise context.wrong(key, f"GROUP BY {key.name} names no output: there are {len(items)}")
+        return items[int(key.name) - 1][1]
+    if isinstance(key, exp.Column) and not key.table and not source.scope.find_here(key.name):
+        named = [tree for name, tree in items if name.casefold() == key.name.casefold()]
+        return named[0] if named else key
+    return key
+
+
+def _sets_of(
+    tree: exp.Expr, trees: Sequence[exp.Expr], place: Place, context: Context, items: Named, source: Source
+) -> list[Set]:
+    if isinstance(tree, exp.Cube | exp.Rollup):
+        units = [_unit(each, place) for each in tree.expressions]
+        return _combinations(type(tree), units)
+    known = {_spelled(context, each, items, source): index for index, each in enumerate(trees)}
+
+    def named(each: exp.Expr) -> int:
+        spelled = _spelled(context, each, items, source)
+        if spelled not in known:
+            known[spelled] = place(each)
+        return known[spelled]
+
+    found: list[Set] = []
+    for each in tree.expressions:
+        if isinstance(each, exp.Cube | exp.Rollup):
+            found += _combinations(type(each), [_unit(unit, named) for unit in each.expressions])
+        else:
+            found.append(_unit(each, named))
+    return found
+
+
+def _unit(tree: exp.Expr, place: Place) -> Set:
+    if isinstance(tree, exp.Tuple):
+        return tuple(place(each) for each in tree.expressions)
+    return (place(tree.unnest()),)
+
+
+def _combinations(kind: type[exp.Expr], units: Sequence[Set]) -> list[Set]:
+    if kind is exp.Rollup:
+        return [tuple(i for unit in units[:count] for i in unit) for count in range(len(units), -1, -1)]
+    return [
+        tuple(i for unit, taken in zip(units, mask, strict=True) if taken for i in unit)
+        for mask in product((True, False), repeat=len(units))
+    ]
+
+
+def _checked(context: Context, group: exp.Group, parts: Sequence[Sequence[Set]]) -> tuple[Set, ...]:
+    count = 1
+    for part in parts:
+        count *= len(part)
+    if count > context.branch_limit:
+        raise UnsupportedOperator(
+            f"{count} grouping sets are more than {context.branch_limit}",
+            position=context.position(group),
+            hint="raise compile.max_grouping_sets, or write fewer",
+        )
+    return tuple(tuple(index for each in chosen for index in each) for chosen in product(*parts))
+
+
+# ------------------------------------------------------------------ grouping sets
+
+
+def _expanded(
+    context: Context, inner: Node, keys: Sequence[str], sets: Sequence[Set]
+) -> tuple[Node, dict[str, str], str]:
+    """Each row once for each set. Keys get new names: as arguments of aggregates they keep their values."""
+    renamed = {name: context.names.fresh("", name) for name in dict.fromkeys(keys)}
+    number = context.names.fresh("", "grouping_set")
+    branches: list[Node] = []
+    for index, chosen in enumerate(sets):
+        present = {keys[each] for each in chosen}
+        made = tuple(
+            Output(new, col(name) if name in present else cast(null(), inner.types[name]), inner.types[name])
+            for name, new in renamed.items()
+        )
+        branches.append(Project(inner, (*keep(inner.columns), *made, Output(number, lit(index), "int"))))
+    return UnionAll(tuple(branches)) if len(branches) > 1 else branches[0], renamed, number
+
+
+def _grouping_calls(
+    context: Context,
+    parts: Sequence[exp.Expr],
+    source: Source,
+    key_columns: Mapping[exp.Expr, str],
+    order: Sequence[str],
+    sets: Sequence[Set],
+    number: str,
+) -> dict[exp.Expr, Scalar]:
+    """GROUPING(k) and GROUPING_ID(…) as what they are for each set."""
+    present = [{order[index] for index in chosen} for chosen in sets]
+    found: dict[exp.Expr, Scalar] = {}
+    for part in parts:
+        for node in parts_of(part):
+            if not isinstance(node, exp.Grouping | exp.GroupingId):
+                continue
+            asked = [key_columns.get(over(context, each, source).tree) for each in node.expressions]
+            if None in asked:
+                raise context.wrong(node, f"{node.sql()} is not about a key of this GROUP BY")
+            names = [name for name in asked if name is not None] or list(dict.fromkeys(order))
+            values = []
+            for each in present:
+                bits = 0
+                for name in names:
+                    bits = bits * 2 + (name not in each)
+                values.append(bits)
+            type_ = "tinyint" if isinstance(node, exp.Grouping) else "bigint"
+            chosen = case(*((eq(col(number), lit(index)), lit(value)) for index, value in enumerate(values)))
+            found[resolved(context, node, source.scope)] = cast(chosen, type_)
+    return found

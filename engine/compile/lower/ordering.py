@@ -1,0 +1,94 @@
+"""ORDER BY … LIMIT … OFFSET: the rows that come first, with ties broken by everything that is put out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from engine.algebra.nodes import Filter, Node, Output, Project, Window, Windowed
+from engine.algebra.scalars import Scalar, all_of, col, gt, le, lit
+from engine.algebra.types import is_orderable
+from engine.compile.exactness import inexact_columns
+from engine.compile.lower.context import Context, Lowered, Source
+from engine.compile.lower.expressions import over
+from engine.compile.scope import Visible
+
+#: what to order by, over columns of the tree: `desc` and `nulls_first` as sqlglot has them
+Keys = tuple[exp.Ordered, ...]
+
+
+def refuse_limit_without_order(context: Context, tree: exp.Expr) -> None:
+    if tree.args.get("order") is None:
+        clause = tree.args.get("limit") or tree.args.get("offset") or tree
+        raise context.unsupported(clause, "LIMIT without ORDER BY", detail="which rows it keeps is not determined")
+
+
+def order_of(context: Context, order: exp.Expr | None, source: Source, visible: Sequence[Visible]) -> Keys:
+    """What ORDER BY says, by place, by name of an output or by expression."""
+    aliases = {each.name.casefold(): exp.column(exp.to_identifier(each.own)) for each in visible}
+    keys: list[exp.Ordered] = []
+    for item in order.expressions if order is not None else ():
+        tree = item.this
+        if isinstance(tree, exp.Literal) and tree.is_int:
+            if not 1 <= int(tree.name) <= len(visible):
+                raise context.wrong(tree, f"ORDER BY {tree.name} names no output: there are {len(visible)}")
+            value = col(visible[int(tree.name) - 1].own)
+        elif isinstance(tree, exp.Column) and not tree.table and tree.name.casefold() in aliases:
+            value = col(aliases[tree.name.casefold()].name)
+        else:
+            value = over(context, tree, source)
+        keys.append(ordered(value, descending=bool(item.args.get("desc")), nulls_first=_nulls_first(item)))
+    return tuple(keys)
+
+
+def _nulls_first(item: exp.Ordered) -> bool:
+    """NULL is least in Spark, unless it is said."""
+    given = item.args.get("nulls_first")
+    return bool(given) if given is not None else not item.args.get("desc")
+
+
+def ordered(value: Scalar, *, descending: bool = False, nulls_first: bool = True) -> exp.Ordered:
+    return exp.Ordered(this=value.tree.copy(), desc=descending or None, nulls_first=nulls_first)
+
+
+def ties_broken(node: Node, names: Sequence[str], already: Sequence[exp.Ordered] = ()) -> Keys:
+    """Further keys by which rows that differ at all are in one order."""
+    known = {each.this.name for each in already if isinstance(each.this, exp.Column)}
+    inexact = inexact_columns(node)
+    rest = [name for name in dict.fromkeys(names) if name not in known and name not in inexact]
+    return tuple(ordered(col(name)) for name in rest if is_orderable(node.types[name]))
+
+
+def limited(context: Context, lowered: Lowered, keys: Keys, limit: exp.Expr | None, offset: exp.Expr | None) -> Lowered:
+    """`keys` are over columns of `lowered.node`, which may have more than are put out."""
+    first, skipped = _number(context, limit, "LIMIT"), _number(context, offset, "OFFSET") or 0
+    node = lowered.node
+    shown = [each.own for each in lowered.visible]
+    order = exp.Order(expressions=[*keys, *ties_broken(node, shown, keys)])
+    place = context.names.fresh("", "place")
+    over_all = exp.Window(
+        this=exp.RowNumber(), partition_by=[col(name).tree for name in lowered.domain] or None, order=order
+    )
+    numbered = Window(node, lowered.domain, (Windowed(place, Scalar(over_all), "int"),))
+    conditions = [gt(col(place), lit(skipped))] if skipped else []
+    if first is not None:
+        conditions.append(le(col(place), lit(skipped + first)))
+    kept: Node = Filter(numbered, all_of(conditions)) if conditions else numbered
+    names = [*shown, *lowered.domain]
+    result = Project(kept, tuple(Output(name, col(name), node.types[name]) for name in names))
+    return replace(
+        lowered, node=result, one_row=False, at_most_one_row=lowered.at_most_one_row or first in (0, 1), when_missing={}
+    )
+
+
+def _number(context: Context, clause: exp.Expr | None, word: str) -> int | None:
+    if clause is None:
+        return None
+    value = clause.expression
+    if isinstance(value, exp.Literal) and value.is_int:
+        return int(value.name)
+    if value.sql().upper() == "ALL":
+        return None
+    raise context.unsupported(clause, f"{word} that is not a number")

@@ -1,0 +1,52 @@
+"""WITH RECURSIVE: what a query finds of its own findings, until it finds no more."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from engine.algebra.nodes import Leaf, Recursion, Role, Scan
+from engine.compile.lower.context import Context, Definition, Itself, Lowered
+from engine.compile.scope import Visible
+from engine.records import Column
+
+
+def names_itself(cte: exp.CTE) -> bool:
+    return any(table.name.casefold() == cte.alias.casefold() and not table.db for table in cte.this.find_all(exp.Table))
+
+
+def lower_recursive(context: Context, definition: Definition) -> Lowered:
+    cte = definition.tree
+    union = cte.this
+    if not isinstance(union, exp.Union):
+        raise context.unsupported(cte, "a recursive WITH that is not a UNION")
+    if union.args.get("distinct") or union.args.get("limit") or union.args.get("order"):
+        raise context.unsupported(union, "a recursive WITH by anything but UNION ALL")
+    base = context.lower(context, union.left, definition.environment)
+    if base.domain:
+        raise context.unsupported(cte, "a recursive WITH that speaks of a query around it")
+    given = [each.name for each in cte.args["alias"].args.get("columns") or []]
+    names = [*given, *(each.name for each in base.visible[len(given) :])]
+    types = base.node.types
+    columns = tuple(
+        Column(context.names.fresh(cte.alias, name), types[each.own])
+        for name, each in zip(names, base.visible, strict=True)
+    )
+    name = context.names.fresh("recursive", cte.alias)
+    itself = Itself(name, columns, tuple(names))
+    environment = definition.environment.with_definition(cte.alias, Definition(cte, definition.environment, itself))
+    step = context.lower(context, union.right, environment)
+    if step.domain or len(step.visible) != len(columns):
+        raise context.unsupported(cte, "a recursive WITH of this form")
+    # what is found has the types of what it begins with
+    wanted = tuple(column.type for column in columns)
+    made = context.cast_to(step.in_order(), wanted)
+    root, renamed = context.renamed(Recursion(name, base.in_order(), made, tuple(c.name for c in columns)))
+    visible = tuple(Visible("", each, renamed[old.own]) for each, old in zip(names, base.visible, strict=True))
+    return Lowered(root, visible)
+
+
+def lower_itself(context: Context, itself: Itself) -> Lowered:
+    """The rows of the round before."""
+    fields = tuple((context.names.fresh(itself.name, each.name), each.name, each.type) for each in itself.columns)
+    visible = tuple(Visible("", name, own) for name, (own, _, _) in zip(itself.names, fields, strict=True))
+    return Lowered(Scan(Leaf(Role.ITSELF, itself.name), fields), visible)

@@ -1,0 +1,277 @@
+"""One SELECT, clause by clause, in the order in which SQL evaluates them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from engine.algebra.nodes import ONE_ROW, Output, Project
+from engine.algebra.scalars import Scalar, col
+from engine.algebra.trees import distinct
+from engine.compile.lower.context import Context, Environment, Lowered, Source
+from engine.compile.lower.correlation import seen_from, without_domain
+from engine.compile.lower.expressions import aggregates_in, own, with_aliases
+from engine.compile.lower.expressions import over as over_source
+from engine.compile.lower.generators import exploded, is_generator, lateral_views
+from engine.compile.lower.grouping import grouped
+from engine.compile.lower.ordering import Keys, limited, order_of, refuse_limit_without_order
+from engine.compile.lower.relations import from_clause
+from engine.compile.lower.subqueries import filtered, with_values
+from engine.compile.lower.windows import windowed, with_named_windows
+from engine.compile.scope import Scope
+
+_REFUSED = {
+    "connect": "CONNECT BY",
+    "sample": "TABLESAMPLE",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "sort": "SORT BY",
+    "kind": "SELECT AS STRUCT",
+    "match": "MATCH_RECOGNIZE",
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One output, as written."""
+
+    name: str
+    tree: exp.Expr
+
+
+def lower_select(context: Context, tree: exp.Select, environment: Environment) -> Lowered:
+    as_value, environment = environment.as_value, replace(environment, as_value=False)
+    _refuse(context, tree)
+    source = _from(context, tree, environment)
+    where = tree.args.get("where")
+    if where is not None:
+        source = filtered(context, source, where.this, environment)
+    source = without_domain(context, source, environment)
+    items = _items(context, tree, source)
+    aliases = {item.name.casefold(): item.tree for item in items if item.name}
+    clauses = _Clauses.of(tree, aliases, source.scope)
+    is_global = False
+    when_missing: Mapping[exp.Expr, Scalar] = {}
+    if clauses.is_aggregated(items):
+        is_global = not _has_keys(tree)
+        plain_global = is_global and as_value and clauses.having is None and clauses.qualify is None
+        trees = [*(item.tree for item in items), *clauses.over_groups]
+        source, when_missing = grouped(
+            context, tree, source, items_of(items), trees, environment, may_miss=plain_global
+        )
+        if clauses.having is not None:
+            source = filtered(context, source, clauses.having, environment)
+    source, items, clauses = _with_subqueries(context, source, items, clauses, environment)
+    source = windowed(context, source, [*(item.tree for item in items), *clauses.over_windows])
+    if clauses.qualify is not None:
+        source = filtered(context, source, clauses.qualify, environment)
+    source, items = _generated(context, source, items)
+    lowered = _outputs(context, source, items, clauses, bool(tree.args.get("distinct")))
+    missing = _missing(lowered, items, context, source, when_missing)
+    only_row = is_global and clauses.having is None and clauses.qualify is None and clauses.limit is None
+    return replace(
+        lowered, one_row=only_row, at_most_one_row=lowered.at_most_one_row or is_global, when_missing=missing
+    )
+
+
+def items_of(items: Sequence[Item]) -> list[tuple[str, exp.Expr]]:
+    return [(item.name, item.tree) for item in items]
+
+
+@dataclass(frozen=True)
+class _Clauses:
+    """What comes behind GROUP BY, with names of outputs spelled out."""
+
+    having: exp.Expr | None
+    qualify: exp.Expr | None
+    order: exp.Expr | None
+    limit: exp.Expr | None
+    offset: exp.Expr | None
+    has_group: bool
+
+    @staticmethod
+    def of(tree: exp.Select, aliases: Mapping[str, exp.Expr], scope: Scope) -> _Clauses:
+        def spelled(name: str) -> exp.Expr | None:
+            clause = tree.args.get(name)
+            return with_named_windows(tree, with_aliases(clause.this, aliases, scope)) if clause is not None else None
+
+        limit, offset = tree.args.get("limit"), tree.args.get("offset")
+        order = tree.args.get("order") if limit is not None or offset is not None else None
+        return _Clauses(
+            spelled("having"),
+            spelled("qualify"),
+            with_named_windows(tree, order) if order is not None else None,
+            limit,
+            offset,
+            tree.args.get("group") is not None,
+        )
+
+    def is_aggregated(self, items: Sequence[Item]) -> bool:
+        parts = [item.tree for item in items] + list(self.over_groups)
+        return self.has_group or self.having is not None or any(any(aggregates_in(part)) for part in parts)
+
+    @property
+    def over_groups(self) -> tuple[exp.Expr, ...]:
+        return tuple(each for each in (self.having, self.qualify, self.order) if each is not None)
+
+    @property
+    def over_windows(self) -> tuple[exp.Expr, ...]:
+        return tuple(each for each in (self.qualify, self.order) if each is not None)
+
+
+def _refuse(context: Context, tree: exp.Select) -> None:
+    for clause, name in _REFUSED.items():
+        part = tree.args.get(clause)
+        if part:
+            raise context.unsupported(part if isinstance(part, exp.Expr) else tree, name)
+    order = tree.args.get("order")
+    if tree.args.get("limit") is not None or tree.args.get("offset") is not None:
+        refuse_limit_without_order(context, tree)
+    elif order is not None:
+        # A stored table has no order, so without LIMIT it changes nothing.
+        context.ignored_order = context.position(order)
+
+
+def _from(context: Context, tree: exp.Select, environment: Environment) -> Source:
+    source = from_clause(context, tree, environment)
+    if source is None:
+        source = Source(ONE_ROW, Scope())
+        if environment.outer is not None and environment.outer.is_used_by(tree):
+            source = seen_from(environment.outer.instance(context), tree, environment)
+    return lateral_views(context, source, tree.args.get("laterals") or ())
+
+
+def _has_keys(tree: exp.Select) -> bool:
+    return tree.args.get("group") is not None
+
+
+# ------------------------------------------------------------------ SELECT list
+
+
+def _items(context: Context, tree: exp.Select, source: Source) -> list[Item]:
+    items: list[Item] = []
+    for expression in tree.expressions:
+        if isinstance(expression, exp.Star) or (
+            isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)
+        ):
+            items.extend(_starred(context, expression, source.scope))
+        elif isinstance(expression, exp.Alias):
+            items.append(Item(expression.alias, expression.this))
+        else:
+            name = expression.name if isinstance(expression, exp.Column | exp.Dot) else ""
+            items.append(Item(name, expression))
+    return _with_earlier(tree, items, source.scope)
+
+
+def _starred(context: Context, expression: exp.Expr, scope: Scope) -> list[Item]:
+    star = expression if isinstance(expression, exp.Star) else expression.this
+    if star.args.get("replace") or star.args.get("rename"):
+        raise context.unsupported(expression, "* with REPLACE or RENAME")
+    table = expression.table if isinstance(expression, exp.Column) else None
+    left_out = {each.name.casefold() for each in star.args.get("except_") or ()}
+    columns = scope.all_of(table or None)
+    if not columns:
+        raise context.wrong(expression, f"{table}.* names no relation of this SELECT")
+    return [Item(each.name, own(each.own)) for each in columns if each.name.casefold() not in left_out]
+
+
+def _with_earlier(tree: exp.Select, items: list[Item], scope: Scope) -> list[Item]:
+    """An output may name the outputs before it, where no column of the sources has that name."""
+    aliases: dict[str, exp.Expr] = {}
+    found: list[Item] = []
+    for item in items:
+        spelled = with_named_windows(tree, with_aliases(item.tree, aliases, scope) if aliases else item.tree)
+        found.append(Item(item.name, spelled))
+        if item.name and not isinstance(item.tree, exp.Column):
+            aliases.setdefault(item.name.casefold(), spelled)
+    return found
+
+
+def _with_subqueries(
+    context: Context, source: Source, items: list[Item], clauses: _Clauses, environment: Environment
+) -> tuple[Source, list[Item], _Clauses]:
+    """Subqueries that are values become columns of the source."""
+    found: list[Item] = []
+    for item in items:
+        source, tree = with_values(context, source, item.tree, environment)
+        found.append(replace(item, tree=tree))
+    order = clauses.order
+    if order is not None:
+        source, changed = with_values(context, source, order, environment)
+        order = changed
+    return source, found, replace(clauses, order=order)
+
+
+def _generated(context: Context, source: Source, items: list[Item]) -> tuple[Source, list[Item]]:
+    """A function in the SELECT list that makes rows, and perhaps several columns."""
+    found: list[Item] = []
+    for item in items:
+        names: list[str] = [item.name] if item.name else []
+        tree = item.tree
+        if isinstance(tree, exp.Aliases):
+            names, tree = [each.name for each in tree.expressions], tree.this
+        if not is_generator(tree):
+            if isinstance(item.tree, exp.Aliases):
+                raise context.unsupported(item.tree, "one expression with several aliases")
+            found.append(item)
+            continue
+        source, visible = exploded(context, source, tree, names, "", outer=False)
+        found += [Item(each.name, own(each.own)) for each in visible]
+    return source, found
+
+
+def _outputs(context: Context, source: Source, items: list[Item], clauses: _Clauses, is_distinct: bool) -> Lowered:
+    outputs = [(item.name, over_source(context, item.tree, source)) for item in items]
+    if clauses.limit is None and clauses.offset is None:
+        lowered = context.project(source.node, outputs, source.domain)
+        return _distinct(lowered) if is_distinct else lowered
+    if is_distinct:
+        lowered = _distinct(context.project(source.node, outputs, source.domain))
+        plain = Source(lowered.node, Scope(lowered.visible), lowered.domain)
+        keys = order_of(context, clauses.order, plain, lowered.visible)
+        return limited(context, lowered, keys, clauses.limit, clauses.offset)
+    lowered, keys = _with_order(context, source, outputs, clauses.order)
+    return limited(context, lowered, keys, clauses.limit, clauses.offset)
+
+
+def _distinct(lowered: Lowered) -> Lowered:
+    return replace(lowered, node=distinct(lowered.node))
+
+
+def _with_order(
+    context: Context, source: Source, outputs: list[tuple[str, Scalar]], order: exp.Expr | None
+) -> tuple[Lowered, Keys]:
+    """The outputs, and beside them what they are ordered by and do not show."""
+    lowered = context.project(source.node, outputs, source.domain)
+    by_name = {visible.own: scalar for visible, (_, scalar) in zip(lowered.visible, outputs, strict=True)}
+    keys: list[exp.Ordered] = []
+    hidden: list[Output] = []
+    for key in order_of(context, order, source, lowered.visible):
+        scalar = Scalar(key.this)
+        shown = next((name for name, value in by_name.items() if value == scalar or scalar.as_column == name), None)
+        if shown is None:
+            shown = context.names.fresh("", "order")
+            hidden.append(Output(shown, scalar, ""))
+        keys.append(
+            exp.Ordered(this=col(shown).tree, desc=key.args.get("desc"), nulls_first=key.args.get("nulls_first"))
+        )
+    if hidden:
+        node = lowered.node
+        outputs_now = node.outputs if isinstance(node, Project) else ()
+        lowered = replace(lowered, node=context.typed(Project(source.node, (*outputs_now, *hidden))))
+    return lowered, tuple(keys)
+
+
+def _missing(
+    lowered: Lowered, items: Sequence[Item], context: Context, source: Source, empty: Mapping[exp.Expr, Scalar]
+) -> dict[str, Scalar]:
+    """What the outputs are where there is no group, if that may be something else than NULL."""
+    if not empty:
+        return {}
+    found: dict[str, Scalar] = {}
+    nothing = replace(source, known={**source.known, **empty})
+    for visible, item in zip(lowered.visible, items, strict=True):
+        found[visible.own] = over_source(context, item.tree, nothing)
+    return found

@@ -1,0 +1,289 @@
+"""Subqueries in conditions and as values, as joins.
+
+A condition that is nothing but EXISTS, IN or their negation keeps or drops rows by their partners (`Exists`). Anywhere
+else (under OR, in CASE, in the SELECT list) a subquery is a value: one more column, joined to the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from engine.algebra.aggregates import count_rows
+from engine.algebra.nodes import Aggregate, Aggregation, Exists, Filter, Node, OuterJoin, Output, Project, keep
+from engine.algebra.scalars import (
+    Scalar,
+    all_of,
+    case,
+    coalesce,
+    col,
+    conjuncts,
+    eq,
+    false,
+    gt,
+    is_null,
+    lit,
+    lt,
+    negation,
+    not_null,
+    null,
+    null_safe_eq,
+    raise_error,
+    true,
+)
+from engine.algebra.trees import inner_join
+from engine.algebra.types import is_orderable
+from engine.compile.lower.context import Context, Environment, Source
+from engine.compile.lower.correlation import Correlated, compares_alike, lower_subquery, opened
+from engine.compile.lower.expressions import aggregates_in, over, own, windows_in
+
+_SUBQUERIES = (exp.Exists, exp.Subquery, exp.Any, exp.All)
+
+
+def filtered(context: Context, source: Source, condition: exp.Expr, environment: Environment) -> Source:
+    """The rows for which a condition holds. What needs no subquery is asked first."""
+    parts = [each.tree for each in conjuncts(Scalar(condition))]
+    plain = [each for each in parts if not _has_subquery(each)]
+    if plain:
+        kept = [_plain(context, each, source) for each in plain]
+        source = replace(source, node=Filter(source.node, all_of(kept)))
+    for part in parts:
+        if _has_subquery(part):
+            source = _filtered_by(context, source, part, environment)
+    return source
+
+
+def _plain(context: Context, tree: exp.Expr, source: Source) -> Scalar:
+    if not source.known:
+        if any(aggregates_in(tree)):
+            raise context.wrong(tree, "an aggregate is not allowed here", hint="use HAVING")
+        if any(windows_in(tree)):
+            raise context.wrong(tree, "a window function is not allowed here", hint="use QUALIFY, or a derived table")
+    return over(context, tree, source)
+
+
+def _has_subquery(tree: exp.Expr) -> bool:
+    return tree.find(exp.Query) is not None
+
+
+def _filtered_by(context: Context, source: Source, condition: exp.Expr, environment: Environment) -> Source:
+    tree, negated = condition, False
+    while isinstance(tree, exp.Paren | exp.Not):
+        negated = negated != isinstance(tree, exp.Not)
+        tree = tree.this
+    match tree:
+        case exp.Exists():
+            return _partners(context, source, tree.this, environment, lambda _: (), negated=negated)
+        case exp.In() if tree.args.get("query") is not None:
+            source, values = _operands(context, source, tree.this, environment)
+            query = tree.args["query"]
+            return _partners(
+                context,
+                source,
+                query,
+                environment,
+                lambda ys: _equal(context, tree, values, ys, negated),
+                negated=negated,
+            )
+        case exp.Binary() if isinstance(tree.right, exp.Any | exp.All):
+            every = isinstance(tree.right, exp.All)
+            source, values = _operands(context, source, tree.left, environment)
+            kind, query = type(tree), tree.right.this
+
+            def compared(ys: tuple[str, ...]) -> tuple[Scalar, ...]:
+                holds = Scalar(kind(this=values[0].tree.copy(), expression=col(ys[0]).tree))
+                if every:
+                    return (coalesce(negation(holds), true()),) if not negated else (negation(holds),)
+                return (coalesce(holds, true()),) if negated else (holds,)
+
+            return _partners(context, source, query, environment, compared, negated=negated != every)
+        case _:
+            source, changed = with_values(context, source, condition, environment)
+            return replace(source, node=Filter(source.node, over(context, changed, source)))
+
+
+def _operands(
+    context: Context, source: Source, tree: exp.Expr, environment: Environment
+) -> tuple[Source, tuple[Scalar, ...]]:
+    inner = tree.unnest()
+    parts = inner.expressions if isinstance(inner, exp.Tuple) else [tree]
+    found = []
+    for part in parts:
+        source, changed = with_values(context, source, part, environment)
+        found.append(over(context, changed, source))
+    return source, tuple(found)
+
+
+def _equal(
+    context: Context, tree: exp.Expr, values: Sequence[Scalar], ys: tuple[str, ...], unless_known: bool
+) -> tuple[Scalar, ...]:
+    """`unless_known`: also partners of which is not known whether they are equal, as NOT IN wants it."""
+    if len(values) != len(ys):
+        raise context.wrong(tree, f"{len(values)} values cannot be among rows of {len(ys)} columns")
+    pairs = tuple(eq(value, col(y)) for value, y in zip(values, ys, strict=True))
+    return (coalesce(all_of(pairs), true()),) if unless_known else pairs
+
+
+def _partners(
+    context: Context,
+    source: Source,
+    query: exp.Expr,
+    environment: Environment,
+    conditions: Callable[[tuple[str, ...]], tuple[Scalar, ...]],
+    *,
+    negated: bool,
+) -> Source:
+    found = lower_subquery(context, query, source, environment)
+    ys = tuple(each.own for each in found.lowered.visible)
+    other, joined = opened(found, conditions(ys))
+    return replace(source, node=Exists(source.node, other, joined, negated))
+
+
+# ------------------------------------------------------------------ subqueries that are values
+
+
+def with_values(context: Context, source: Source, tree: exp.Expr, environment: Environment) -> tuple[Source, exp.Expr]:
+    """The source with a column for each subquery of an expression, and the expression over these columns."""
+    while True:
+        inner = _outermost(tree)
+        if inner is None:
+            return source, tree
+        source, value = _value(context, source, inner, environment)
+        spelled = _as_own(value.tree)
+        if inner is tree:
+            return source, spelled
+        tree = _replaced(tree, inner, spelled)
+
+
+def _outermost(tree: exp.Expr) -> exp.Expr | None:
+    for node in tree.walk():
+        if isinstance(node, _SUBQUERIES) or (isinstance(node, exp.In) and node.args.get("query") is not None):
+            return node
+        if isinstance(node, exp.Binary) and isinstance(node.right, exp.Any | exp.All):
+            return node
+    return None
+
+
+def _replaced(tree: exp.Expr, inner: exp.Expr, value: exp.Expr) -> exp.Expr:
+    return tree.transform(lambda node: value.copy() if node == inner else node)
+
+
+def _as_own(tree: exp.Expr) -> exp.Expr:
+    return exp.paren(tree.transform(lambda node: own(node.name) if isinstance(node, exp.Column) else node))
+
+
+def _value(context: Context, source: Source, tree: exp.Expr, environment: Environment) -> tuple[Source, Scalar]:
+    match tree:
+        case exp.Subquery():
+            return _scalar(context, source, tree, environment)
+        case exp.Exists():
+            return _exists(context, source, tree.this, environment)
+        case exp.In():
+            return _in(context, source, tree, environment)
+        case _:
+            raise context.unsupported(tree, "a comparison with ANY or ALL that is not a condition of its own")
+
+
+def _scalar(context: Context, source: Source, tree: exp.Expr, environment: Environment) -> tuple[Source, Scalar]:
+    found = lower_subquery(context, tree, source, environment, as_value=True)
+    if len(found.lowered.visible) != 1:
+        raise context.wrong(tree, f"a subquery of {len(found.lowered.visible)} columns is no value")
+    y = found.lowered.visible[0].own
+    node = found.lowered.node
+    if not (found.lowered.one_row or found.lowered.at_most_one_row):
+        node, y = _at_most_one(context, found, y, tree)
+    if not found.pairs and found.lowered.one_row:
+        return replace(source, node=inner_join((source.node, node), ())), col(y)
+    missing = found.lowered.when_missing.get(y)
+    if missing is None or missing == null() or _is_null_cast(missing):
+        return replace(source, node=OuterJoin(source.node, node, found.conditions)), col(y)
+    there = context.names.fresh("", "found")
+    marked = Project(node, (*keep(node.columns), Output(there, lit(1), "int")))
+    joined = OuterJoin(source.node, marked, found.conditions)
+    return replace(source, node=joined), case((is_null(col(there)), missing), otherwise=col(y))
+
+
+def _is_null_cast(value: Scalar) -> bool:
+    return isinstance(value.tree, exp.Cast) and isinstance(value.tree.this, exp.Null)
+
+
+def _at_most_one(context: Context, found: Correlated, y: str, tree: exp.Expr) -> tuple[Node, str]:
+    """More than one row is an error when it happens, as it is in Spark."""
+    node = found.lowered.node
+    if not is_orderable(node.types[y]):
+        raise context.unsupported(tree, f"a subquery of type {node.types[y]} that may have several rows")
+    rows, value, checked = (context.names.fresh("", word) for word in ("rows", "value", "value"))
+    aggregate = Aggregate(
+        node,
+        tuple(Output(name, col(name), node.types[name]) for name in found.lowered.domain),
+        (
+            Aggregation(rows, count_rows(), "bigint"),
+            Aggregation(value, Scalar(exp.Max(this=col(y).tree)), node.types[y]),
+        ),
+    )
+    one = case(
+        (gt(col(rows), lit(1)), raise_error("a subquery that stands for a value gave more than one row")),
+        otherwise=col(value),
+    )
+    kept = tuple(Output(name, col(name), node.types[name]) for name in found.lowered.domain)
+    return Project(aggregate, (*kept, Output(checked, one, node.types[y]))), checked
+
+
+def _exists(context: Context, source: Source, query: exp.Expr, environment: Environment) -> tuple[Source, Scalar]:
+    found = lower_subquery(context, query, source, environment)
+    if not found.pairs:
+        rows = context.names.fresh("", "rows")
+        counted = Aggregate(found.lowered.node, (), (Aggregation(rows, count_rows(), "bigint"),))
+        return replace(source, node=inner_join((source.node, counted), ())), gt(col(rows), lit(0))
+    flags, there = _flagged(context, found.lowered.node, found.lowered.domain)
+    joined = OuterJoin(source.node, flags, found.conditions)
+    return replace(source, node=joined), not_null(col(there))
+
+
+def _flagged(context: Context, node: Node, names: Sequence[str]) -> tuple[Node, str]:
+    """The distinct values of some columns, with one that is never NULL beside them."""
+    there = context.names.fresh("", "found")
+    values = Aggregate(node, tuple(Output(name, col(name), node.types[name]) for name in dict.fromkeys(names)), ())
+    return Project(values, (*keep(values.columns), Output(there, lit(1), "int"))), there
+
+
+def _in(context: Context, source: Source, tree: exp.Expr, environment: Environment) -> tuple[Source, Scalar]:
+    """TRUE, FALSE or NULL, by whether there is an equal, nothing at all, or something of which it is not known."""
+    source, values = _operands(context, source, tree.this, environment)
+    found = lower_subquery(context, tree.args["query"], source, environment)
+    ys = tuple(each.own for each in found.lowered.visible)
+    if len(values) != 1 or len(ys) != 1:
+        raise context.unsupported(tree, "IN of several columns that is not a condition of its own")
+    value, y = values[0], ys[0]
+    node = found.lowered.node
+    if value.as_column and not compares_alike(source.node.types[value.as_column], node.types[y]):
+        raise context.unsupported(tree, "IN between two types that is not a condition of its own")
+    flags, there = _flagged(context, node, (y, *found.lowered.domain))
+    rows, known = (context.names.fresh("", word) for word in ("rows", "known"))
+    counted, names = context.renamed(
+        Aggregate(
+            node,
+            tuple(Output(name, col(name), node.types[name]) for name in found.lowered.domain),
+            (
+                Aggregation(rows, count_rows(), "bigint"),
+                Aggregation(known, Scalar(exp.Count(this=col(y).tree, big_int=True)), "bigint"),
+            ),
+        )
+    )
+    same = tuple(null_safe_eq(col(around), col(names[inside])) for around, inside in found.pairs)
+    if found.pairs:
+        joined: Node = OuterJoin(source.node, counted, same)
+    else:
+        joined = inner_join((source.node, counted), ())
+    joined = OuterJoin(joined, flags, (*found.conditions, eq(value, col(y))))
+    number, not_null_number = coalesce(col(names[rows]), lit(0)), coalesce(col(names[known]), lit(0))
+    answer = case(
+        (not_null(col(there)), true()),
+        (eq(number, lit(0)), false()),
+        (is_null(value), null()),
+        (lt(not_null_number, number), null()),
+        otherwise=false(),
+    )
+    return replace(source, node=joined), answer

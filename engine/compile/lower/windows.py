@@ -1,0 +1,211 @@
+"""Window functions: named windows spelled out, arguments as plain columns, and one answer where rows tie.
+
+A function whose answer depends on the order among equals (row_number, lag, first_value, everything over a frame of
+ROWS) gets further keys to order by: all columns that the SELECT uses of its rows. Rows that agree in all of them are
+the same row to the query. Functions that treat equals alike (rank, sums over a frame of RANGE) stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from engine.algebra.nodes import Node, Output, Project, Window, Windowed
+from engine.algebra.scalars import Scalar, col
+from engine.compile.lower.context import Context, Source
+from engine.compile.lower.expressions import over, windows_in
+from engine.compile.lower.ordering import ties_broken
+
+_PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
+_VALUES = (exp.FirstValue, exp.LastValue, exp.NthValue, exp.First, exp.Last, exp.AnyValue)
+_WHOLE = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="UNBOUNDED", end_side="FOLLOWING")
+
+
+def with_named_windows(select: exp.Select, tree: exp.Expr) -> exp.Expr:
+    """OVER w, with what WINDOW w AS (…) says."""
+    named = {window.name.casefold(): window for window in select.args.get("windows") or ()}
+    if not named:
+        return tree
+
+    def visit(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Window) and node.args.get("alias") is not None:
+            definition = named.get(node.alias.casefold())
+            if definition is not None:
+                spelled = node.copy()
+                spelled.set("alias", None)
+                for part in ("partition_by", "order", "spec"):
+                    if not spelled.args.get(part) and definition.args.get(part):
+                        value = definition.args[part]
+                        spelled.set(part, [each.copy() for each in value] if isinstance(value, list) else value.copy())
+                return spelled
+        return node
+
+    return tree.transform(visit)
+
+
+def windowed(context: Context, source: Source, trees: Sequence[exp.Expr]) -> Source:
+    """The source with a column for each window function that `trees` ask for."""
+    calls = {over(context, window, source).tree: window for tree in trees for window in windows_in(tree)}
+    if not calls:
+        return source
+    used = _used(context, source, trees)
+    below = _Below(context, source.node, used)
+    known: dict[exp.Expr, Scalar] = {}
+    functions: dict[tuple[str, ...], dict[Scalar, Windowed]] = {}
+    for tree in calls:
+        known[tree] = _canonical(context, tree, below, source.domain, functions)
+    node: Node = below.node()
+    for partition, made in functions.items():
+        node = context.typed_window(Window(node, partition, tuple(made.values())))
+    return replace(source, node=node, known={**source.known, **known})
+
+
+def _used(context: Context, source: Source, trees: Sequence[exp.Expr]) -> tuple[str, ...]:
+    """The columns of its rows that the SELECT makes something of."""
+    found: dict[str, None] = dict.fromkeys(source.domain)
+    for tree in trees:
+        parts = tree.expressions if isinstance(tree, exp.Order) else [tree]
+        for part in parts:
+            inner = part.this if isinstance(part, exp.Ordered) else part
+            found.update(dict.fromkeys(_columns_of(context, inner, source)))
+    return tuple(name for name in found if name in source.node.names)
+
+
+def _columns_of(context: Context, tree: exp.Expr, source: Source) -> list[str]:
+    if isinstance(tree, exp.Aliases):
+        tree = tree.this
+    if isinstance(tree, exp.Column | exp.Literal) or not list(tree.iter_expressions()):
+        visible = source.scope.find(tree.name, tree.table or None) if isinstance(tree, exp.Column) else []
+        if isinstance(tree, exp.Column) and not visible and not tree.this.meta.get("own"):
+            return []  # the name of an output
+    return sorted(over(context, tree, source).columns)
+
+
+@dataclass
+class _Below:
+    """The projection below the windows: what is used of the rows, and what the functions are about."""
+
+    context: Context
+    source: Node
+    used: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        self.outputs = {col(name): Output(name, col(name), self.source.types[name]) for name in self.used}
+
+    def column(self, tree: exp.Expr, hint: str) -> exp.Expr:
+        scalar = Scalar(tree)
+        if scalar not in self.outputs:
+            name = scalar.as_column or self.context.names.fresh("", hint)
+            self.outputs[scalar] = Output(name, scalar, "")
+        return col(self.outputs[scalar].name).tree
+
+    def node(self) -> Project:
+        return self.context.typed(Project(self.source, tuple(self.outputs.values())))
+
+
+def _canonical(
+    context: Context,
+    window: exp.Expr,
+    below: _Below,
+    domain: tuple[str, ...],
+    functions: dict[tuple[str, ...], dict[Scalar, Windowed]],
+) -> Scalar:
+    tree = window.copy()
+    function = tree.this
+    for inner in list(_arguments(function)):
+        if not isinstance(inner, exp.Literal | exp.Boolean | exp.Null):
+            inner.replace(below.column(inner, function.key))
+    partition = [below.column(each, "part") for each in tree.args.get("partition_by") or ()]
+    partition += [col(name).tree for name in domain]
+    order = tree.args.get("order")
+    keys = [
+        exp.Ordered(this=below.column(each.this, "order"), desc=each.args.get("desc"), nulls_first=_nulls_first(each))
+        for each in (order.expressions if order else ())
+    ]
+    spec = tree.args.get("spec")
+    function, partition, keys, spec = _untied(context, window, function, partition, keys, spec, below)
+    made = exp.Window(
+        this=function.copy(),
+        partition_by=[each.copy() for each in partition] or None,
+        order=exp.Order(expressions=keys) if keys else None,
+        spec=spec.copy() if spec else None,
+        over="OVER",
+    )
+    names = tuple(dict.fromkeys(each.name for each in partition))
+    same = functions.setdefault(names, {})
+    call = Scalar(made)
+    if call not in same:
+        same[call] = Windowed(context.names.fresh("", function.key), call, "")
+    return col(same[call].name)
+
+
+def _arguments(function: exp.Expr) -> list[exp.Expr]:
+    inner = function
+    while isinstance(inner, exp.IgnoreNulls | exp.RespectNulls | exp.Distinct):
+        inner = inner.this
+    if isinstance(inner, exp.Filter):
+        return [*_arguments(inner.this), inner.expression.this]
+    return [
+        part
+        for each in inner.iter_expressions()
+        if not isinstance(each, exp.Star)
+        for part in (_arguments(each) if isinstance(each, exp.Distinct) else [each])
+    ]
+
+
+def _nulls_first(item: exp.Ordered) -> bool:
+    given = item.args.get("nulls_first")
+    return bool(given) if given is not None else not item.args.get("desc")
+
+
+def _untied(
+    context: Context,
+    window: exp.Expr,
+    function: exp.Expr,
+    partition: list[exp.Expr],
+    keys: list[exp.Ordered],
+    spec: exp.Expr | None,
+    below: _Below,
+) -> tuple[exp.Expr, list[exp.Expr], list[exp.Ordered], exp.Expr | None]:
+    """The same function with one answer: its partition, order and frame."""
+    inner = function.this if isinstance(function, exp.IgnoreNulls | exp.RespectNulls) else function
+    is_rows = spec is not None and str(spec.args.get("kind")).upper() == "ROWS"
+    is_value = isinstance(inner, _VALUES)
+    whole = not keys or (spec is not None and _is_whole(spec))
+    if not (isinstance(inner, _PLACES) or is_rows or is_value):
+        return function, partition, keys, spec
+    partition_names = [each.name for each in partition]
+    names = [name for name in below.used if name not in partition_names]
+    ties = list(ties_broken(below.source, names, keys))
+    if isinstance(inner, _PLACES) or is_rows:
+        return function, partition, [*keys, *ties], spec
+    if whole:
+        return function, partition, [*keys, *ties], _WHOLE
+    if isinstance(inner, exp.FirstValue | exp.First) and _starts_at_the_beginning(spec):
+        return function, partition, [*keys, *ties], _up_to_here()
+    if isinstance(inner, exp.LastValue | exp.Last) and _ends_here(spec) and inner is function:
+        # the last of its equals, which are a partition of their own
+        return function, [*partition, *(key.this for key in keys)], ties, _WHOLE
+    raise context.unsupported(
+        window, f"{inner.key} over a frame of RANGE", detail="which of several equals it means is not determined"
+    )
+
+
+def _is_whole(spec: exp.Expr) -> bool:
+    return str(spec.args.get("start")).upper() == "UNBOUNDED" and str(spec.args.get("end")).upper() == "UNBOUNDED"
+
+
+def _starts_at_the_beginning(spec: exp.Expr | None) -> bool:
+    return spec is None or str(spec.args.get("start")).upper() == "UNBOUNDED"
+
+
+def _ends_here(spec: exp.Expr | None) -> bool:
+    return spec is None or (
+        str(spec.args.get("start")).upper() == "UNBOUNDED" and str(spec.args.get("end")).upper() == "CURRENT ROW"
+    )
+
+
+def _up_to_here() -> exp.WindowSpec:
+    return exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW", end_side=None)
