@@ -58,7 +58,7 @@ class Scalar:
         for identifier in plain.find_all(exp.Identifier):
             if identifier.name.replace("_", "a").isalnum():
                 identifier.set("quoted", False)
-        return plain.sql(dialect=dialect)
+        return plain.sql(dialect=dialect, normalize_functions="lower")
 
 
 def _atom(tree: exp.Expr) -> exp.Expr:

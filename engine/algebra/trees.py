@@ -99,4 +99,4 @@ def inner_join(members: tuple[Node, ...], conditions: tuple[Scalar, ...]) -> Inn
     """Inner joins of inner joins are one, however they were nested."""
     flat = tuple(part for each in members for part in (each.members if isinstance(each, InnerJoin) else (each,)))
     inside = tuple(part for each in members if isinstance(each, InnerJoin) for part in each.conditions)
-    return InnerJoin(flat, (*conditions, *inside))
+    return InnerJoin(flat, (*inside, *conditions))

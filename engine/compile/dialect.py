@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, ClassVar
 
-from sqlglot import exp
+from sqlglot import exp, transforms
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
@@ -46,3 +46,8 @@ class Spark4(Spark):
     class Generator(SparkGenerator):
         #: sqlglot would lift a WITH out of a derived table, where its names can clash; Spark needs no such help
         EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
+        #: QUALIFY and exact percentiles are Spark's own by now, and need no other words
+        TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = {
+            **{kind: made for kind, made in SparkGenerator.TRANSFORMS.items() if kind is not exp.WithinGroup},
+            exp.Select: transforms.preprocess([transforms.unnest_to_explode]),
+        }

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import DialectType
 
 from engine.algebra.nodes import (
     Aggregate,
@@ -34,6 +35,7 @@ from engine.algebra.nodes import (
     Window,
 )
 from engine.algebra.scalars import Scalar, col, data_type, null_safe_eq
+from engine.compile.dialect import Spark4
 from engine.errors import InternalError
 
 #: where a leaf is found: a table expression of sqlglot
@@ -45,11 +47,11 @@ def by_name(leaf: Leaf) -> exp.Expr:
     return exp.to_table(f'"{leaf}"')
 
 
-def render(root: Node, places: Places = by_name, dialect: str = "spark", *, pretty: bool = False) -> str:
+def render(root: Node, places: Places = by_name, dialect: DialectType = Spark4, *, pretty: bool = False) -> str:
     return _Renderer(root, places).statement().sql(dialect=dialect, pretty=pretty, copy=False)
 
 
-def render_call(root: Node, call: Scalar, dialect: str = "spark") -> str:
+def render_call(root: Node, call: Scalar, dialect: DialectType = Spark4) -> str:
     """A SELECT of one expression, for those that give several columns."""
     renderer = _Renderer(root, by_name)
     block = renderer.relation(root)

@@ -24,7 +24,7 @@ Row = tuple[object, ...]
 HEADER = re.compile(
     r"^(?:(?P<table>table)\s+(?P<declared>\S.*)|(?P<view>view)|(?P<kept>kept)\s+(?P<way>.+)"
     r"|(?P<refused>refused)\s+(?P<code>\w+)(?:\s+at line (?P<line>\d+), column (?P<column>\d+))?"
-    r"|(?P<rows>rows)|(?P<step>step)(?:\s+(?P<title>.*))?|(?P<change>change))\s*$"
+    r"|(?P<ties>ties)|(?P<rows>rows)|(?P<step>step)(?:\s+(?P<title>.*))?|(?P<change>change))\s*$"
 )
 
 
@@ -69,6 +69,8 @@ class ViewTest:
     #: the view's first rows as written; None where the file does not say
     rows: tuple[str, ...] | None
     steps: tuple[Step, ...]
+    #: does the text leave open which of several rows it means, so that the canonical query has to be asked?
+    ties: bool = False
 
     @property
     def relations(self) -> dict[str, tuple[Column, ...]]:
@@ -83,7 +85,7 @@ class _Section:
 
     @property
     def kind(self) -> str:
-        kinds = ("table", "view", "kept", "refused", "rows", "step", "change")
+        kinds = ("table", "view", "kept", "refused", "ties", "rows", "step", "change")
         return next(kind for kind in kinds if self.head[kind])
 
     @property
@@ -145,6 +147,8 @@ def _with_section(test: ViewTest, section: _Section) -> ViewTest:
             line, column = section.head["line"], section.head["column"]
             where = Position(int(line), int(column)) if line else None
             return replace(test, refusal=Refusal(section.head["code"], where, " ".join(section.text.split())))
+        case "ties":
+            return replace(test, ties=True)
         case "rows":
             return replace(test, rows=tuple(line for _, line in section.filled))
         case "step":

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from engine.algebra import nodes
 from engine.algebra.display import describe, show
+from engine.algebra.aggregates import sum_of
 from engine.algebra.nodes import (
     Aggregate,
-    AggregateKind,
     Aggregation,
     Empty,
+    Exists,
+    Explode,
     Filter,
     InnerJoin,
     Leaf,
-    LeftJoin,
     Node,
-    Numbered,
+    OuterJoin,
     Output,
     Project,
+    Recursion,
     Repeat,
     Role,
     Scan,
     SemiJoin,
     UnionAll,
+    Values,
+    Window,
+    Windowed,
     keep,
 )
-from engine.algebra.scalars import col, eq, gt, lit
+from engine.algebra.scalars import Scalar, col, eq, gt, lit
 from engine.compile.differentiate import delta, rule_of
 from engine.compile.optimize.prune_columns import asked, prune_columns
 from engine.compile.render import render
@@ -36,25 +42,36 @@ from engine.records import Column
 T = Scan(Leaf(Role.NEW, "t"), (("k", "k", "int"), ("v", "v", "bigint")))
 U = Scan(Leaf(Role.NEW, "u"), (("uk", "k", "int"), ("w", "w", "bigint")))
 
+PLACE = Scalar(
+    exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[col("k").tree],
+        order=exp.Order(expressions=[exp.Ordered(this=col("v").tree)]),
+        over="OVER",
+    )
+)
+
 #: one tree for each operator, with that operator on top
 EXAMPLES: dict[type[Node], Node] = {
     Scan: T,
     Filter: Filter(T, gt(col("v"), lit(1))),
     Project: Project(T, (Output("double", col("v"), "bigint"),)),
     InnerJoin: InnerJoin((T, U), (eq(col("k"), col("uk")),)),
-    Aggregate: Aggregate(
-        T, keep((Column("k", "int"),)), (Aggregation("s", AggregateKind.SUM, col("v"), "bigint", "bigint"),)
-    ),
+    Aggregate: Aggregate(T, keep((Column("k", "int"),)), (Aggregation("s", sum_of(col("v")), "bigint"),)),
+    Values: Values((Column("one", "int"),), ((lit(1),), (lit(2),))),
+    OuterJoin: OuterJoin(T, U, (eq(col("k"), col("uk")),), full=True),
+    Exists: Exists(T, U, (eq(col("k"), col("uk")),), negated=True),
+    Window: Window(T, ("k",), (Windowed("place", PLACE, "int"),)),
+    Explode: Explode(T, Scalar(exp.Explode(this=exp.Array(expressions=[col("v").tree]))), (Column("e", "bigint"),)),
+    Recursion: Recursion("r", T, Scan(Leaf(Role.ITSELF, "r"), (("a", "x", "int"), ("b", "y", "bigint"))), ("x", "y")),
     Empty: Empty(T.columns),
     UnionAll: UnionAll((T, U)),
-    LeftJoin: LeftJoin(T, U, (eq(col("k"), col("uk")),)),
     SemiJoin: SemiJoin(T, U, ((col("k"), "uk"),)),
-    Numbered: Numbered(T, ("k",), ("v",), "number", "count"),
     Repeat: Repeat(T, "v"),
 }
 
 #: what users' queries are made of: each must have a rule and a change, or be refused by name
-IN_QUERIES = (Scan, Filter, Project, InnerJoin, Aggregate, UnionAll)
+IN_QUERIES = tuple(each for each in EXAMPLES if each not in (Empty, SemiJoin))
 
 OPERATORS = [each for each in vars(nodes).values() if isinstance(each, type) and issubclass(each, Node)]
 OPERATORS.remove(Node)

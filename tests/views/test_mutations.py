@@ -74,8 +74,8 @@ def changes_are_not_netted(patch: Patch) -> None:
 
 def what_was_comes_again(patch: Patch) -> None:
     """What a touched group was before is added instead of taken away."""
-    real = aggregate._weighted
-    patch.setattr(aggregate, "_weighted", lambda tree, weight: real(tree, 1))
+    real = aggregate.weighted
+    patch.setattr(aggregate, "weighted", lambda tree, weight: real(tree, 1))
 
 
 def a_union_is_its_first_input(patch: Patch) -> None:

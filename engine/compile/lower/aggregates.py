@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from engine.algebra.scalars import Scalar, case, cast, col, lit, null
 from engine.compile.lower.context import Context
-from engine.compile.lower.expressions import written_name
+from engine.compile.lower.expressions import aggregates_in, written_name
 from engine.compile.lower.ordering import ordered
 from engine.errors import VolatileFunction
 
@@ -39,6 +39,9 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, comput
     if isinstance(call, exp.WithinGroup):
         order, call = call.expression, call.this
     _refuse_unordered(context, call)
+    nested = next((each for part in call.iter_expressions() for each in aggregates_in(part)), None)
+    if nested is not None:
+        raise context.wrong(nested, "an aggregate is not allowed here", hint="aggregate a derived table instead")
     if isinstance(call, exp.Count) and isinstance(call.this, exp.Star | exp.Literal) and not call.expressions:
         if condition is None:
             return Made(Scalar(exp.Count(this=exp.Star(), big_int=True)), "")
@@ -48,10 +51,12 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, comput
     if isinstance(call, exp.GroupConcat):
         return _joined_text(call, made)
     tree = call.copy()
-    hint = made.into(tree)
     if order is not None:
-        keys = [_key(each, made) for each in order.expressions]
+        # what it is about stands behind ORDER BY; its own arguments are constants
+        keys = [_key(each, made, first=index == 0) for index, each in enumerate(order.expressions)]
+        hint = keys[0].this.name
         return Made(Scalar(exp.WithinGroup(this=tree, expression=exp.Order(expressions=keys))), hint)
+    hint = made.into(tree)
     if isinstance(tree, _COLLECTS):
         # a list has an order, so it gets the one that its values have
         return Made(Scalar(exp.ArraySort(this=tree, nulls_first=exp.true())), hint)
@@ -120,10 +125,10 @@ def _joined_text(call: exp.GroupConcat, made: _Arguments) -> Made:
     return Made(Scalar(joined), name)
 
 
-def _key(item: exp.Ordered, made: _Arguments) -> exp.Ordered:
+def _key(item: exp.Ordered, made: _Arguments, *, first: bool = False) -> exp.Ordered:
     descending, given = bool(item.args.get("desc")), item.args.get("nulls_first")
     nulls_first = bool(given) if given is not None else not descending
-    name = made.column(item.this, "order", first=False)
+    name = made.column(item.this, "order", first=first)
     return ordered(col(name), descending=descending, nulls_first=nulls_first)
 
 

@@ -64,7 +64,11 @@ def _with_known(tree: exp.Expr, known: Mapping[exp.Expr, Scalar]) -> exp.Expr:
             return known[node].tree.copy()
         return node
 
-    return tree.transform(visit)
+    # a window is known over what its aggregates are known as: what is inside comes first
+    before, tree = None, tree.transform(visit)
+    while tree != before:
+        before, tree = tree, tree.transform(visit)
+    return tree
 
 
 def _is_window_function(node: exp.Expr) -> bool:
@@ -121,8 +125,6 @@ def _check(context: Context, tree: exp.Expr) -> None:
         match node:
             case exp.Query() | exp.Exists() | exp.Any() | exp.All():
                 raise context.unsupported(node, "a subquery here")
-            case exp.Lambda():
-                raise context.unsupported(node, "a function of a function")
             case exp.Explode() | exp.Posexplode() | exp.Inline() | exp.Stack() | exp.JSONTable():
                 raise context.unsupported(node, "a function that makes rows, here,")
             case exp.Parameter() | exp.Placeholder():

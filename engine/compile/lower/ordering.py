@@ -13,7 +13,9 @@ from engine.algebra.types import is_orderable
 from engine.compile.exactness import inexact_columns
 from engine.compile.lower.context import Context, Lowered, Source
 from engine.compile.lower.expressions import over
+from engine.compile.positions import clause_position
 from engine.compile.scope import Visible
+from engine.errors import QueryParseError
 
 #: what to order by, over columns of the tree: `desc` and `nulls_first` as sqlglot has them
 Keys = tuple[exp.Ordered, ...]
@@ -22,7 +24,11 @@ Keys = tuple[exp.Ordered, ...]
 def refuse_limit_without_order(context: Context, tree: exp.Expr) -> None:
     if tree.args.get("order") is None:
         clause = tree.args.get("limit") or tree.args.get("offset") or tree
-        raise context.unsupported(clause, "LIMIT without ORDER BY", detail="which rows it keeps is not determined")
+        raise QueryParseError(
+            "LIMIT without ORDER BY does not say which rows it keeps",
+            position=clause_position(clause, context.query.text),
+            hint="add ORDER BY",
+        )
 
 
 def order_of(context: Context, order: exp.Expr | None, source: Source, visible: Sequence[Visible]) -> Keys:
@@ -66,7 +72,10 @@ def limited(context: Context, lowered: Lowered, keys: Keys, limit: exp.Expr | No
     first, skipped = _number(context, limit, "LIMIT"), _number(context, offset, "OFFSET") or 0
     node = lowered.node
     shown = [each.own for each in lowered.visible]
-    order = exp.Order(expressions=[*keys, *ties_broken(node, shown, keys)])
+    ties = ties_broken(node, shown, keys)
+    if ties:
+        context.made_unique.append(f"rows that tie before LIMIT are told apart by {', '.join(t.this.name for t in ties)}")
+    order = exp.Order(expressions=[*keys, *ties])
     place = context.names.fresh("", "place")
     over_all = exp.Window(
         this=exp.RowNumber(), partition_by=[col(name).tree for name in lowered.domain] or None, order=order
