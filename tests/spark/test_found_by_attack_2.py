@@ -1,0 +1,89 @@
+"""What somebody found who attacked a second time: full refreshes as plain files, odd names, columns that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.engine import Engine
+from engine.lake.session import SparkHost
+from engine.records import Outcome
+from tests.spark.shop import Shop, holds, opened
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path / "shop")
+
+
+@pytest.fixture
+def engine(tmp_path: Path, spark_host: SparkHost, shop: Shop) -> Iterator[Engine]:
+    with opened(tmp_path / "ws", shop) as made:
+        yield made
+
+
+@pytest.fixture
+def spark(spark_host: SparkHost) -> Any:
+    return spark_host.session()
+
+
+@contextmanager
+def written_by_a_spark_that(spark: Any, **settings: str) -> Iterator[None]:
+    keys = {f"spark.sql.parquet.{key}": value for key, value in settings.items()}
+    before = {key: spark.conf.get(key) for key in keys}
+    try:
+        for key, value in keys.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+
+
+@pytest.fixture
+def moments(engine: Engine, spark: Any, tmp_path: Path) -> str:
+    table = f"delta.`{tmp_path / 'moments'}`"
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT, day DATE, until TIMESTAMP) USING delta "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
+    )
+    spark.sql(f"INSERT INTO {table} VALUES (1, DATE'1500-01-01', TIMESTAMP'9999-12-31 00:00:00'), (2, NULL, NULL)")
+    engine.add_source("moments", str(tmp_path / "moments"))
+    engine.create_stream_table("st", "SELECT id, day, until FROM moments")
+    return table
+
+
+def test_a_source_counts_its_days_by_an_older_calendar(engine: Engine, spark: Any, moments: str) -> None:
+    """As all of Spark did before version 3. delta-rs read the first of January 1500 as the tenth."""
+    with written_by_a_spark_that(spark, datetimeRebaseModeInWrite="LEGACY"):
+        spark.sql(f"INSERT INTO {moments} VALUES (3, DATE'1500-01-01', TIMESTAMP'1500-01-01 00:00:00')")
+    assert engine.refresh_stream_table("st").outcome is Outcome.DIFFERENTIAL
+    holds(engine, "st")
+    spark.sql(f"DELETE FROM {moments} WHERE id = 3")
+    assert engine.refresh_stream_table("st").outcome is Outcome.DIFFERENTIAL
+    holds(engine, "st")
+
+
+@pytest.mark.parametrize(
+    "other", [{"outputTimestampType": "INT96"}, {"datetimeRebaseModeInWrite": "LEGACY"}], ids=["INT96", "LEGACY"]
+)
+def test_a_stream_table_is_optimized_by_another_spark(
+    engine: Engine, spark: Any, moments: str, other: dict[str, str]
+) -> None:
+    """INT96 is what a Spark writes that nobody told otherwise. The next merge made 1816 of the year 9999."""
+    spark.sql(f"INSERT INTO {moments} VALUES (3, DATE'1500-01-01', TIMESTAMP'1500-01-01 00:00:00')")
+    engine.refresh_stream_table("st")
+    with written_by_a_spark_that(spark, **other):
+        spark.sql(f"OPTIMIZE delta.`{engine.stream_table('st').path}`")
+    spark.sql(f"UPDATE {moments} SET id = 20 WHERE id = 2")
+    assert engine.refresh_stream_table("st").outcome is Outcome.DIFFERENTIAL
+    holds(engine, "st")
+    spark.sql(f"UPDATE {moments} SET id = 30 WHERE id = 3")
+    assert engine.refresh_stream_table("st").outcome is Outcome.DIFFERENTIAL
+    holds(engine, "st")
