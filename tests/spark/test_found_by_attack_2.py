@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
+from engine.lake import tables
 from engine.lake.session import SparkHost
 from engine.records import Outcome
-from tests.spark.shop import Shop, holds, opened
+from tests.spark.shop import Shop, holds, opened, order
 
 pytestmark = pytest.mark.spark
 
@@ -87,3 +88,19 @@ def test_a_stream_table_is_optimized_by_another_spark(
     spark.sql(f"UPDATE {moments} SET id = 30 WHERE id = 3")
     assert engine.refresh_stream_table("st").outcome is Outcome.DIFFERENTIAL
     holds(engine, "st")
+
+
+def test_fields_of_structs_may_be_called_anything(engine: Engine, shop: Shop) -> None:
+    """Their type could not be spelled, and the creation failed with Spark's syntax error at or near '<'."""
+    fields = "named_struct('x.y', id, 'a-b', array(named_struct('c:d', status)), '1', amount, 'ordinary', customer)"
+    engine.create_stream_table("odd", f"SELECT id, {fields} AS s FROM orders", refresh_mode="DIFFERENTIAL")
+    holds(engine, "odd")
+    shop.insert("orders", order(90, 3, 500))
+    assert engine.refresh_stream_table("odd").outcome is Outcome.DIFFERENTIAL
+    assert engine.refresh_stream_table("odd", full=True).outcome is Outcome.FULL
+    holds(engine, "odd")
+    read = engine.stream_table("odd")
+    described = tables.columns(read.path)
+    assert [column.type for column in described if column.name == "s"] == [read.columns[1].type]
+    engine.create_stream_table("downstream", "SELECT id, s FROM odd")
+    holds(engine, "downstream")
