@@ -104,3 +104,19 @@ def test_fields_of_structs_may_be_called_anything(engine: Engine, shop: Shop) ->
     assert [column.type for column in described if column.name == "s"] == [read.columns[1].type]
     engine.create_stream_table("downstream", "SELECT id, s FROM odd")
     holds(engine, "downstream")
+
+
+def test_an_empty_file_of_a_full_refresh_leaves_nothing(engine: Engine, spark: Any, shop: Shop, tmp_path: Path) -> None:
+    """Its check sum was left, which VACUUM takes for hidden: its folder never became empty."""
+    spark.sql(
+        f"CREATE TABLE delta.`{tmp_path / 'numbers'}` USING delta TBLPROPERTIES ('delta.enableChangeDataFeed'='true') "
+        "AS SELECT id FROM range(10)"
+    )
+    engine.add_source("numbers", str(tmp_path / "numbers"))
+    query = "SELECT id FROM numbers WHERE id < 0 UNION ALL SELECT id FROM numbers WHERE id >= 5"
+    for name in ("some", "none"):
+        engine.create_stream_table(name, query if name == "some" else query.replace("id >= 5", "id < 0"))
+        folder = Path(engine.stream_table(name).path)
+        files = {file.name for file in folder.glob("full-*/*")}
+        rows = {name for name in files if name.endswith(".parquet")}
+        assert files - rows <= {f".{name}.crc" for name in rows}
