@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
+from engine.errors import RefreshFailed, Tampered
 from engine.lake import tables
 from engine.lake.session import SparkHost
 from engine.records import Outcome
-from tests.spark.shop import Shop, holds, opened, order
+from tests.spark.shop import PAID, Shop, holds, opened, order
 
 pytestmark = pytest.mark.spark
 
@@ -120,3 +121,20 @@ def test_an_empty_file_of_a_full_refresh_leaves_nothing(engine: Engine, spark: A
         files = {file.name for file in folder.glob("full-*/*")}
         rows = {name for name in files if name.endswith(".parquet")}
         assert files - rows <= {f".{name}.crc" for name in rows}
+
+
+def test_columns_that_cannot_be_put_right_say_what_helps(engine: Engine, spark: Any) -> None:
+    """The hint said `refresh --full`, and that said only what Delta had to say."""
+    engine.create_stream_table("paid", PAID)
+    table = f"delta.`{engine.stream_table('paid').path}`"
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.columnMapping.mode'='name')")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN (extra INT)")
+    with pytest.raises(Tampered):
+        engine.refresh_stream_table("paid")
+    with pytest.raises(RefreshFailed) as caught:
+        engine.refresh_stream_table("paid", full=True)
+    assert "columns" in caught.value.message
+    assert "drop it and create it again" in (caught.value.hint or "")
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN extra")
+    assert engine.refresh_stream_table("paid", full=True).outcome is Outcome.REINITIALIZE
+    holds(engine, "paid")
