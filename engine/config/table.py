@@ -35,6 +35,8 @@ FIXED_CONF: Mapping[str, str] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Spark's own old form of timestamps: delta-rs reads those before 1677 and after 2262 as others, silently
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # days in the calendar of 1582: delta-rs and the bounds of files take them for days of ours
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
 }
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from engine.algebra.nodes import WEIGHT
-from engine.lake import capabilities, failures, log, netting, quoting, tables, views
+from engine.lake import capabilities, failures, log, netting, old_days, quoting, tables, views
 from engine.lake.commits import ChangeKind, ChangeSummary
 from engine.records import Column
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 _CHANGE_TYPE = "_change_type"
 
-#: so many files are opened to see how their timestamps are written
+#: so many files are opened to see how their days are written
 _OPENED_FILES = 64
 
 
@@ -105,26 +103,13 @@ def _delta_rs_is_right(path: str, upto_version: int, summary: ChangeSummary, col
     if not capabilities.of(definition, path).can_driver_read:
         return False
     wanted = {name.lower() for name in columns}
-    types = json.dumps([item["type"] for item in definition.schema["fields"] if item["name"].lower() in wanted])
-    return '"timestamp"' not in types or not _may_have_old_timestamps(path, summary)
+    types = [item["type"] for item in definition.schema["fields"] if item["name"].lower() in wanted]
+    return not old_days.are_possible(types) or not _may_have_old_days(path, summary)
 
 
-def _may_have_old_timestamps(path: str, summary: ChangeSummary) -> bool:
-    """Spark's own old form of timestamps: delta-rs reads the years before 1677 and after 2262 as others."""
-    import pyarrow.parquet as pq
-
-    folder = log.local_path(path)
+def _may_have_old_days(path: str, summary: ChangeSummary) -> bool:
     files = [file for commit in summary.commits for file in commit.files]
-    if folder is None or len(files) > _OPENED_FILES:
-        return True
-    try:
-        for file in files:
-            schema = pq.read_metadata(folder / unquote(file)).schema
-            if any(schema.column(index).physical_type == "INT96" for index in range(len(schema))):
-                return True
-    except OSError:
-        return True
-    return False
+    return len(files) > _OPENED_FILES or old_days.in_files(path, files)
 
 
 def _from_delta_rs(

@@ -82,6 +82,8 @@ def _described(folder: Path, properties: Mapping[str, str]) -> Written:
         footer = pq.read_metadata(file)
         if not footer.num_rows:
             file.unlink()
+            # Spark's check sum of it, which VACUUM takes for hidden and leaves for ever
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
             continue
         found = file.stat()
         statistics = file_bounds.statistics(footer, indexed)

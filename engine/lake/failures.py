@@ -55,6 +55,8 @@ _CONFLICTS = {
 _ACCESS = {"AccessDeniedException", "AccessControlException", "ReadOnlyFileSystemException"}
 _CANCELLED = {"SPARK_JOB_CANCELLED", "OPERATION_CANCELED"}
 _MULTIPLE_MATCHES = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+#: with column mapping and a Change Data Feed
+_COLUMNS_STAY = "DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION"
 _UNKNOWN_TABLE = (
     "TABLE_OR_VIEW_NOT_FOUND",
     "DELTA_PATH_DOES_NOT_EXIST",
@@ -163,6 +165,12 @@ def _of_spark(error: BaseException, doing: str) -> TrickleError:
         return RefreshCancelled(f"{doing} was cancelled.")
     if condition == _MULTIPLE_MATCHES:
         return _twice(doing, _headline(error))
+    if condition == _COLUMNS_STAY:
+        return RefreshFailed(
+            f"{doing} failed: its columns cannot be put right together with its rows.",
+            detail="Somebody switched column mapping on, and changed its columns afterwards.",
+            hint="Bring its columns back with ALTER TABLE and refresh it fully, or drop it and create it again.",
+        )
     if names & _ACCESS:
         return _denied(doing, _headline(error))
     if "OutOfMemoryError" in names:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from engine.lake import log
+
+#: what Spark reads as a name without backticks wherever a name may stand
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def name(column: str) -> str:
     """A column's or table's name; backticks mean the same to Spark and to delta-rs."""
     return "`" + column.replace("`", "``") + "`"
+
+
+def field(of_struct: str) -> str:
+    """A field's name inside the spelling of a struct: in backticks where it needs them, as types are compared."""
+    return of_struct if _PLAIN.fullmatch(of_struct) else name(of_struct)
 
 
 def text(value: str) -> str:

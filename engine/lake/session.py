@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RefreshFailed, SparkUnavailable, TrickleError
-from engine.lake import failures
+from engine.lake import failures, tables
 from engine.lake.jars import default_cache, ensure_jars
 from engine.lake.java import find_java, launcher_home
 from engine.lake.launch import FIXED, Jvm, configuration, launch, make_scratch, write_log_configuration
@@ -216,7 +216,8 @@ class SparkHost:
         """Names and types of a query's columns; a typed error with its place if Spark does not accept it."""
         started = time.perf_counter()
         frame = self._frame(sql)
-        columns = tuple(Column(item.name, item.dataType.simpleString(), item.nullable) for item in frame.schema.fields)
+        fields = frame.schema.fields
+        columns = tuple(Column(item.name, tables.spelled_by_spark(item.dataType), item.nullable) for item in fields)
         return Analysis(columns, (time.perf_counter() - started) * 1000)
 
     def same_semantics(self, sql_a: str, sql_b: str) -> bool:

@@ -18,6 +18,7 @@ from engine.records import Column
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType
 
 CDF_PROPERTY = "delta.enableChangeDataFeed"
 
@@ -197,10 +198,26 @@ def spelled(kind: Any) -> str:
         case "map":
             return f"map<{spelled(kind['keyType'])},{spelled(kind['valueType'])}>"
         case "struct":
-            fields = ",".join(f"{item['name']}:{spelled(item['type'])}" for item in kind["fields"])
+            fields = ",".join(f"{quoting.field(item['name'])}:{spelled(item['type'])}" for item in kind["fields"])
             return f"struct<{fields}>"
         case other:
             return str(other)
+
+
+def spelled_by_spark(kind: DataType) -> str:
+    """The same of a type in Spark's hands, whose own `simpleString` is no SQL where a field's name needs backticks."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match kind:
+        case ArrayType():
+            return f"array<{spelled_by_spark(kind.elementType)}>"
+        case MapType():
+            return f"map<{spelled_by_spark(kind.keyType)},{spelled_by_spark(kind.valueType)}>"
+        case StructType():
+            fields = (f"{quoting.field(item.name)}:{spelled_by_spark(item.dataType)}" for item in kind.fields)
+            return f"struct<{','.join(fields)}>"
+        case _:
+            return kind.simpleString()
 
 
 def columns_of(schema: dict[str, Any]) -> tuple[Column, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.errors import InternalError
-from engine.lake import apply, tables
+from engine.lake import apply, old_days, tables
 from engine.records import Outcome
 from engine.refresh.job import Applied, Differential
 from engine.refresh.strategies import from_driver
@@ -13,7 +13,7 @@ class MergeFromDriver:
     name = "merge from driver"
 
     def fits(self, work: Differential) -> bool:
-        return from_driver.is_possible(work) and not _has_nested_identity(work)
+        return from_driver.is_possible(work) and not _has_nested_identity(work) and not _has_old_days(work)
 
     def run(self, work: Differential) -> Applied:
         job = work.job
@@ -36,3 +36,8 @@ def _has_nested_identity(work: Differential) -> bool:
     kept = work.job.plan.kept
     types = {column.name: column.type for column in work.job.plan.columns}
     return kept is not None and any(types[name].startswith(("array<", "struct<", "map<")) for name in kept.identity)
+
+
+def _has_old_days(work: Differential) -> bool:
+    """Somebody else's OPTIMIZE writes them: delta-rs would write other days, also of rows that nothing happened to."""
+    return old_days.in_table(work.job.table.path, work.job.target.version)
