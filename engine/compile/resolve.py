@@ -66,6 +66,8 @@ class Resolver:
                 position=position(node, self.query.text),
                 hint="put the table's name or alias before it",
             )
+        if table is None and name.lower() in functions.LITERAL_FUNCTIONS:
+            raise self.volatile(name.lower(), node)  # Spark calls it without parentheses
         near = scope.nearest(name)
         raise QueryParseError(
             f"there is no column {table + '.' if table else ''}{name}",
@@ -90,20 +92,30 @@ class Resolver:
                     self.check_function(node)
                 case _:
                     pass
+        for found in functions.classify(tree):
+            if found.volatility is functions.Volatility.STABLE and not found.suspected:
+                raise self.volatile(found.name, found.node)  # what is no function: DATE 'today'
 
     def check_function(self, node: exp.Func) -> None:
         name = functions.name_of(node)
-        match functions.volatility(name):
-            case "immutable":
+        if not name:
+            return
+        if functions.kind(name) not in (functions.Kind.SCALAR, functions.Kind.UNKNOWN):
+            raise self.unsupported(node, f"the {functions.kind(name)} function {name}")
+        match functions.refined(node, name)[0]:
+            case functions.Volatility.IMMUTABLE:
                 return
-            case "stable" | "volatile":
-                raise VolatileFunction(
-                    f"{name} does not give the same answer each time",
-                    position=position(node, self.query.text),
-                    hint="write the value into the source, or create the stream table with refresh_mode = 'FULL'",
-                )
-            case _:
+            case functions.Volatility.UNKNOWN:
                 raise self.unsupported(node, f"the function {name}, of which is not known that it is deterministic,")
+            case _:
+                raise self.volatile(name, node)
+
+    def volatile(self, name: str, node: exp.Expr) -> VolatileFunction:
+        return VolatileFunction(
+            f"{name} does not give the same answer each time",
+            position=position(node, self.query.text),
+            hint="write the value into the source, or create the stream table with refresh_mode = 'FULL'",
+        )
 
     def written_name(self, call: exp.Func) -> str:
         """The function as the author calls it: sqlglot knows collect_list as array_agg."""
