@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from engine.compile.functions.aggregates import AGGREGATES, AggregateFunction, Order
 from engine.compile.functions.classify import Finding, classify, refined
+from engine.compile.functions.declared import Declared, declared
 from engine.compile.functions.known import FUNCTIONS, is_forbidden, kind, known, volatility
 from engine.compile.functions.model import Function, Kind, Volatility, worst
 from engine.compile.functions.names import LITERAL_FUNCTIONS, calls, name_of
@@ -27,6 +28,7 @@ __all__ = [
     "FUNCTIONS",
     "LITERAL_FUNCTIONS",
     "AggregateFunction",
+    "Declared",
     "Finding",
     "Function",
     "Kind",
@@ -36,6 +38,7 @@ __all__ = [
     "Volatility",
     "calls",
     "classify",
+    "declared",
     "is_forbidden",
     "kind",
     "known",

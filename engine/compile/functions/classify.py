@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from engine.compile.functions.changing import TABLESAMPLE
 from engine.compile.functions.known import known
-from engine.compile.functions.model import Volatility
+from engine.compile.functions.model import Function, Volatility
 from engine.compile.functions.names import LITERAL_FUNCTIONS, name_of
 from engine.compile.functions.scalars import words
 
@@ -39,11 +39,11 @@ class Finding:
     suspected: bool = False
 
 
-def classify(tree: exp.Expr, declared: Mapping[str, Volatility] | None = None) -> tuple[Finding, ...]:
+def classify(tree: exp.Expr, declared: Mapping[str, Function] | None = None) -> tuple[Finding, ...]:
     """Everything in a query that does not depend on its sources alone, in the order of the tree.
 
-    `declared` tells of functions that are none of Spark's own, by name in lower case. Empty: the query is immutable,
-    as far as its text tells. Spark has its own opinion, which also sees through functions and types.
+    `declared` tells of functions that are none of Spark's own, by the name under which they are called. Nothing found:
+    the query is immutable as far as its text tells. Spark has its own opinion, and sees through functions and types.
     """
     found = (_finding(node, declared or {}) for node in tree.walk())
     return tuple(each for each in found if each is not None)
@@ -59,7 +59,7 @@ def refined(node: exp.Expr, name: str) -> tuple[Volatility, str]:
     return function.volatility, function.why
 
 
-def _finding(node: exp.Expr, declared: Mapping[str, Volatility]) -> Finding | None:
+def _finding(node: exp.Expr, declared: Mapping[str, Function]) -> Finding | None:
     match node:
         case exp.TableSample():
             return Finding(node, "TABLESAMPLE", Volatility.VOLATILE, TABLESAMPLE)
@@ -73,20 +73,14 @@ def _finding(node: exp.Expr, declared: Mapping[str, Volatility]) -> Finding | No
     if not name:
         return None
     volatility, why = refined(node, name)
-    if volatility is Volatility.UNKNOWN:
-        volatility = _declared(name, declared)
+    if volatility is Volatility.UNKNOWN and name in declared:
+        volatility, why = declared[name].volatility, declared[name].why
     return None if volatility is Volatility.IMMUTABLE else Finding(node, name, volatility, why)
 
 
 def _special(text: exp.Literal) -> Finding:
     is_cast = text.parent is not None and name_of(text.parent) in _CASTING
     return Finding(text, f"'{text.name}'", Volatility.STABLE, "is read as a moment of the clock", suspected=not is_cast)
-
-
-def _declared(name: str, declared: Mapping[str, Volatility]) -> Volatility:
-    """A function may be declared with its schema or without."""
-    plain = name.rpartition(".")[2]
-    return declared.get(name) or declared.get(plain) or Volatility.UNKNOWN
 
 
 def _arguments(call: exp.Expr) -> list[exp.Expr]:
