@@ -107,7 +107,7 @@ _TABLE = (
     # whoever comes first or last, NULL or not (IGNORE NULLS leaves out those)
     *_made(
         "any_value\nfirst first_value\nlast last_value",
-        replace(_PLAIN, order=Order.ROWS, ties=True, skips_nulls=False),
+        replace(_PLAIN, order=Order.ROWS, ties=True, duplicates_matter=False, skips_nulls=False),
     ),
     # rows with a NULL to order by do not count, while a NULL that wins is the answer
     *_made("max_by\nmin_by", replace(_PLAIN, order=Order.ROWS, ties=True, duplicates_matter=False, skips_nulls=False)),
@@ -135,7 +135,12 @@ _TABLE = (
             all_null=COUNTS_NULLS,
         ),
     ),
-    *_made("approx_top_k_accumulate\napprox_top_k_combine", replace(_SKETCH, order=Order.ROWS, skips_nulls=False)),
+    *_made("approx_top_k_accumulate", replace(_SKETCH, order=Order.ROWS, skips_nulls=False)),
+    # a failure inside Spark, both times
+    *_made(
+        "approx_top_k_combine",
+        replace(_PLAIN, order=Order.ROWS, skips_nulls=False, empty=AN_ERROR, all_null=AN_ERROR),
+    ),
     # counters that are added, by a hash with a seed of its own
     *_made("count_min_sketch", _SKETCH),
     # bitmaps, merged bit by bit; of nothing, all of 4096 bytes are zeros, or ones for AND

@@ -54,6 +54,8 @@ def refined(node: exp.Expr, name: str) -> tuple[Volatility, str]:
     function = known(name)
     if name == "unix_timestamp" and isinstance(node.args.get("this"), exp.CurrentTimestamp | None):
         return Volatility.STABLE, "reads the clock when it is called without arguments"
+    if name == "convert_timezone" and len(_arguments(node)) < 3:
+        return Volatility.STABLE, "asks the session for its time zone when it is given only one"
     if name == "aes_encrypt" and _has_its_vector(_arguments(node)):
         return Volatility.IMMUTABLE, ""
     return function.volatility, function.why

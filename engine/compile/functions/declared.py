@@ -59,9 +59,10 @@ def _function(
     body = _body(made) if made is not None else None
     if body is not None:
         _follow(_unknown(body), immutable, look_up, found)
-    if not immutable or (name not in immutable and name.rpartition(".")[2] not in immutable):
-        return Function(name, kind, *_by_itself(name, made, body, found))
-    return Function(name, kind)
+    # declared with its schema, or without
+    if name in immutable or name.rpartition(".")[2] in immutable:
+        return Function(name, kind)
+    return Function(name, kind, *_by_itself(name, made, body, found))
 
 
 def _by_itself(
