@@ -37,7 +37,7 @@ def settings_page() -> str:
 
 def default_of(setting: Setting) -> str:
     match setting.default:
-        case "" | {}:
+        case "" | {} | ():
             return "—"
         case value:
             return f"`{value}`"
@@ -49,6 +49,8 @@ def takes(setting: Setting) -> str:
             return ", ".join(f"`{choice}`" for choice in setting.choices)
         case "duration":
             return "a duration such as `30s` or `1h30m`"
+        case "names":
+            return "a list of names"
         case "integer" | "number":
             return f"{setting.unit or setting.type}{bounds(setting)}"
         case other:

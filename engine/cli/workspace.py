@@ -119,6 +119,8 @@ def _setting(settings: Any, setting: Any) -> dict[str, Any]:
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return " ".join(f"{name}={each}" for name, each in value.items()) or "-"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "-"
     return str(value) if value != "" else "-"
 
 

@@ -7,16 +7,24 @@ difference that is taken away here is a query less that is recomputed for no rea
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from sqlglot import exp, transforms
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 #: functions that sqlglot rewrites into something that Spark does not find equal
 KEPT_AS_WRITTEN = frozenset(("DATE_TRUNC", "DATE_SUB", "TO_DATE", "INSTR"))
+
+#: where a node keeps the name of the function that it was called by, in lower case: sqlglot gives many functions
+#: another name, gives several the same (ceil and ceiling), and makes some of parts (dayofweek takes a date of its own)
+WRITTEN = "written"
+
+#: `x LIKE ANY (…)` is no call of the aggregate function any
+_QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE)
 
 
 class Spark4(Spark):
@@ -26,8 +34,42 @@ class Spark4(Spark):
 
     class Parser(SparkParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
-            name: build for name, build in SparkParser.FUNCTIONS.items() if name not in KEPT_AS_WRITTEN
+            **{name: build for name, build in SparkParser.FUNCTIONS.items() if name not in KEPT_AS_WRITTEN},
+            # aggregates, which sqlglot takes for scalars
+            "ANY": exp.LogicalOr.from_arg_list,
+            "SOME": exp.LogicalOr.from_arg_list,
+            "EVERY": exp.LogicalAnd.from_arg_list,
+            "MEAN": exp.Avg.from_arg_list,
+            "STD": exp.Stddev.from_arg_list,
         }
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: parse for name, parse in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if name != "ANY"
+        }
+
+        def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+            """In GROUP BY window(at, '5 minutes') the word begins no WINDOW clause."""
+            for token, following in pairwise(raw_tokens):
+                if token.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
+                    token.token_type = TokenType.VAR
+            return super().parse(raw_tokens, sql)
+
+        def _parse_function_call(
+            self,
+            functions: dict[str, Any] | None = None,
+            anonymous: bool = False,
+            optional_parens: bool = True,
+            any_token: bool = False,
+        ) -> exp.Expr | None:
+            """Remembers the name and the place, which sqlglot does for some functions only."""
+            before, token = self._prev, self._curr
+            call = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
+            is_name = token is not None and not (before and before.token_type in (TokenType.DOT, *_QUANTIFIED))
+            if call is not None and is_name:
+                inner = _called(call)
+                if inner is not None:
+                    inner.meta[WRITTEN] = token.text.lower()
+                    inner.update_positions(token)
+            return call
 
         def _parse_join(
             self,
@@ -51,3 +93,10 @@ class Spark4(Spark):
             **{kind: made for kind, made in SparkGenerator.TRANSFORMS.items() if kind is not exp.WithinGroup},
             exp.Select: transforms.preprocess([transforms.unnest_to_explode]),
         }
+
+
+def _called(call: exp.Expr) -> exp.Expr | None:
+    """The function itself, of a call with OVER, FILTER, WITHIN GROUP or IGNORE NULLS around it."""
+    while isinstance(call, exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls | exp.Paren):
+        call = call.this
+    return call if isinstance(call, exp.Expr) else None

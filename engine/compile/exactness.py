@@ -26,18 +26,13 @@ from engine.algebra.nodes import (
 from engine.algebra.scalars import Scalar
 from engine.algebra.trees import nodes_of
 from engine.algebra.types import has_float
+from engine.compile.functions import AGGREGATES, Order, name_of
 from engine.errors import UnsupportedOperator
 
 Names = frozenset[str]
 
-#: add up what they are given, in the order in which it comes
-_SUMS = (exp.Sum, exp.Avg)
-#: add up squares and products as floating-point numbers, whatever they are given
-_MOMENTS = (
-    exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp,
-    exp.Skewness, exp.Kurtosis, exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope, exp.RegrSxx,
-    exp.RegrSxy, exp.RegrSyy,
-)  # fmt: skip
+#: computed as a quotient of exact sums, where the sum is exact
+_AVERAGES = frozenset(("avg", "mean", "try_avg"))
 
 
 def inexact_columns(node: Node) -> Names:
@@ -62,15 +57,23 @@ def refuse_inexact_decisions(root: Node) -> None:
 
 
 def is_order_sensitive(call: Scalar, types: dict[str, str], inexact: Names) -> bool:
-    """Does an aggregate function depend on the order in which rows are added up?"""
-    for part in call.tree.walk():
-        if isinstance(part, _MOMENTS):
+    """Does an aggregate function depend on the order in which numbers are added up?"""
+    return any(_adds_up_floats(part, types, inexact) for part in call.tree.walk())
+
+
+def _adds_up_floats(part: exp.Expr, types: dict[str, str], inexact: Names) -> bool:
+    name = name_of(part)
+    function = AGGREGATES.get(name)
+    if function is None:
+        return False
+    match function.order:
+        case Order.DOUBLES if name not in _AVERAGES:
             return True
-        if isinstance(part, _SUMS):
-            for column in part.find_all(exp.Column):
-                if column.name in inexact or has_float(types[column.name]) or types[column.name] == "string":
-                    return True
-    return False
+        case Order.DOUBLES | Order.FLOATS:
+            columns = [column.name for column in part.find_all(exp.Column)]
+            return any(each in inexact or has_float(types[each]) or types[each] == "string" for each in columns)
+        case _:
+            return False
 
 
 @singledispatch

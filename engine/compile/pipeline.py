@@ -117,8 +117,8 @@ def _canonical(
     lowered, context = lower(
         parsed,
         relations,
-        lambda node: asked.describe(render(node)),
-        lambda node, call: asked.describe(render_call(node, call)),
+        lambda node: _described(asked, render(node)),
+        lambda node, call: _described(asked, render_call(node, call)),
     )
     if len(lowered.visible) != len(visible):
         raise UnsupportedOperator("Spark gives this query other columns than its text seems to have")
@@ -165,6 +165,18 @@ def _known_sources(parsed: ParsedQuery, relations: Mapping[str, object]) -> tupl
             hint="create an ordinary table instead",
         )
     return tuple(known[name.casefold()] for name in parsed.sources)
+
+
+def _described(asked: _Timed, sql: str) -> tuple[Column, ...]:
+    """Of a part of the query in our own words. If Spark refuses these, it is not the query that is wrong."""
+    try:
+        return asked.describe(sql)
+    except QueryError as error:
+        raise UnsupportedOperator(
+            "a part of this query is not understood as Spark understands it",
+            detail=f"{error.message}: {sql}",
+            hint="write it in another way, or use refresh_mode = 'FULL'",
+        ) from error
 
 
 def _trust(parsed: ParsedQuery, asked: _Timed) -> None:

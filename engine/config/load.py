@@ -122,6 +122,8 @@ def _from_text(setting: Setting, text: str) -> Any:
                 return int(text)
             case "number":
                 return float(text)
+            case "names":
+                return [name for name in text.split(",") if name.strip()]
             case _:
                 return text
     except ValueError:

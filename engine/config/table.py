@@ -97,6 +97,14 @@ class RefreshSettings:
 class CompileSettings:
     max_parse_depth: int = _setting(64, "A query that is nested deeper is refused.", unit="levels", least=1)
     max_parse_nodes: int = _setting(100_000, "A query with more parts is refused.", unit="nodes", least=1)
+    volatile_function_policy: str = _setting(
+        "warn",
+        "A query that reads the clock (current_date, now, …): recompute it each time it is due, or refuse it?",
+        choices=("warn", "reject"),
+    )
+    immutable_functions: tuple[str, ...] = _setting(
+        (), "Functions of your own that give the same answer for the same arguments, always."
+    )
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,7 @@ class Setting:
     """One row of the table of settings."""
 
     key: str
-    #: text, choice, integer, number, duration or table
+    #: text, choice, integer, number, duration, names or table
     type: str
     default: Any
     meaning: str
@@ -159,7 +167,7 @@ SECTIONS: dict[str, type] = {
 
 
 def _table_of_settings() -> tuple[Setting, ...]:
-    names = {str: "text", int: "integer", float: "number"}
+    names: dict[Any, str] = {str: "text", int: "integer", float: "number", tuple[str, ...]: "names"}
     table = []
     for section, kind in SECTIONS.items():
         hints = get_type_hints(kind)

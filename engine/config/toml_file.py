@@ -171,6 +171,8 @@ def _toml(value: Any) -> str:
     match value:
         case bool():
             return str(value).lower()
+        case tuple():
+            return "[" + ", ".join(map(_toml, value)) + "]"
         case str():
             return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
         case _:

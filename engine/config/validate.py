@@ -35,6 +35,10 @@ def validate(setting: Setting, value: Any) -> Any:
             except InvalidArgument as error:
                 raise _bad(setting, value, error.message, error.hint) from error
             return value
+        case "names":
+            if not isinstance(value, list | tuple) or not all(isinstance(name, str) and name.strip() for name in value):
+                raise _bad(setting, value, "a list of names is needed", "write ['one', 'another']")
+            return tuple(dict.fromkeys(name.strip().lower() for name in value))
         case "table":
             if not isinstance(value, dict):
                 raise _bad(setting, value, "a table of settings is needed")

@@ -27,6 +27,7 @@ RELATIVE_TOLERANCE = 1e-9
 #: no more rows that differ are brought to the driver
 MAX_DIFFERENCES = 100_000
 EXAMPLES = 5
+_MOMENTS = ("date", "timestamp")
 
 
 def verify(
@@ -51,7 +52,7 @@ def verify(
     views.of_past(session, stored_name, table.path, target.version, table.columns)
     expected = _comparable(queries.run(session, table.query, doing), table.columns)
     actual = _comparable(queries.run(session, f"SELECT * FROM {stored_name}", doing), table.columns)  # noqa: S608  ours
-    missing, unexpected = _differences(expected, actual, doing)
+    missing, unexpected = _differences(expected, actual, table.columns, doing)
     if any(is_float(column.type) for column in table.columns):
         missing, unexpected = _without_float_noise(missing, unexpected, table.columns)
     return VerifyResult(
@@ -78,7 +79,7 @@ def _comparable(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
 
 
 def _differences(
-    expected: DataFrame, actual: DataFrame, doing: str
+    expected: DataFrame, actual: DataFrame, columns: tuple[Column, ...], doing: str
 ) -> tuple[Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]:
     """Rows that one has more often than the other, in one pass: equal rows cancel each other."""
     names = [quoting.name(name) for name in expected.columns]
@@ -86,7 +87,13 @@ def _differences(
     # Grouped under names of our own: a column may be named like anything.
     plain = [f"c{index}" for index in range(len(names))]
     summed = both.toDF(*plain, "__weight").groupBy(*plain).agg({"__weight": "sum"}).toDF(*plain, "__net")
-    found = queries.collect(summed.where("__net <> 0").limit(MAX_DIFFERENCES), doing)
+    # Python knows the years 1 to 9999 only
+    shown = [
+        f"CAST({name} AS STRING) AS {name}" if column.type.startswith(_MOMENTS) else name
+        for name, column in zip(plain, columns, strict=True)
+    ]
+    differing = summed.where("__net <> 0").limit(MAX_DIFFERENCES).selectExpr(*shown, "__net")
+    found = queries.collect(differing, doing)
     missing: Counter[tuple[Any, ...]] = Counter()
     unexpected: Counter[tuple[Any, ...]] = Counter()
     for row in found.to_pylist():

@@ -83,6 +83,13 @@ def test_spark_conf_passes_through(folder: Path) -> None:
     assert settings.spark.conf == {"spark.sql.a": "1", "spark.b": "true", "spark.c.d": "y"}
 
 
+def test_a_list_of_names_is_written_as_one_or_with_commas(folder: Path) -> None:
+    write(folder, '[compile]\nimmutable_functions = ["My_UDF", "shop.tax "]\n')
+    assert load(folder, env={}, user_file=NOWHERE).compile.immutable_functions == ("my_udf", "shop.tax")
+    env = {"TRICKLE_COMPILE_IMMUTABLE_FUNCTIONS": "one, two,"}
+    assert load(folder, env=env, user_file=NOWHERE).compile.immutable_functions == ("one", "two")
+
+
 @pytest.mark.parametrize("key", sorted(FIXED_CONF))
 def test_what_every_answer_depends_on_is_nobodys_choice(folder: Path, key: str) -> None:
     write(folder, f'[spark.conf]\n"{key}" = "x"\n')
@@ -120,6 +127,9 @@ def test_overrides_on_top_of_loaded_settings(folder: Path) -> None:
         ('[refresh]\ndefault_schedule = "soon"\n', 2, "refresh.default_schedule", "'30s'"),
         ("[refresh]\ndefault_schedule = 30\n", 2, "refresh.default_schedule", "'30s'"),
         ("[ui]\ntheme = 3\n", 2, "ui.theme", "default is 'night'"),
+        ('[compile]\nimmutable_functions = "f"\n', 2, "compile.immutable_functions", "write ['one', 'another']"),
+        ('[compile]\nimmutable_functions = ["f", 3]\n', 2, "compile.immutable_functions", "write ['one'"),
+        ('[compile]\nvolatile_function_policy = "deny"\n', 2, "compile.volatile_function_policy", "warn, reject"),
         ("[spark]\nconf = 3\n", 2, "spark.conf", "Spark"),
         ("[spark]\n[spark.conf]\na = [1,\n2]\n", 2, "spark.conf", "Spark"),
         ("[ui]\ntheme = 'a'\ntheme = 'b'\n", 3, "not valid TOML", "mend"),
@@ -206,7 +216,8 @@ def test_the_file_of_a_new_workspace_is_valid_and_names_everything(folder: Path)
     }
     document = tomllib.loads(uncommented)
     for setting in SETTINGS:
-        assert document[setting.section][setting.key.partition(".")[2]] == setting.default
+        written = document[setting.section][setting.key.partition(".")[2]]
+        assert (tuple(written) if setting.type == "names" else written) == setting.default
         assert setting.meaning in text
 
 
@@ -215,7 +226,7 @@ def test_every_setting_is_described() -> None:
     assert len({setting.env for setting in SETTINGS}) == len(SETTINGS)
     for setting in SETTINGS:
         assert setting.meaning.endswith((".", "?"))
-        assert setting.type in {"text", "choice", "integer", "number", "duration", "table"}
+        assert setting.type in {"text", "choice", "integer", "number", "duration", "names", "table"}
     assert config.CONFIG_NAME == "trickle.toml"
 
 

@@ -8,21 +8,20 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from engine.algebra.scalars import Scalar, case, cast, col, lit, null
+from engine.compile import functions
 from engine.compile.lower.context import Context
 from engine.compile.lower.expressions import aggregates_in, written_name
 from engine.compile.lower.ordering import ordered
-from engine.errors import VolatileFunction
+from engine.errors import UnsupportedOperator, VolatileFunction
 
 #: turns an expression of the text into one of the tree
 Resolve = Callable[[exp.Expr], Scalar]
 #: the column below that holds a value
 Computed = Callable[[Scalar, str], str]
 
-#: depend on the order of rows, which nobody knows
-_UNORDERED = (exp.First, exp.Last, exp.AnyValue, exp.FirstValue, exp.LastValue)
-#: 0 where there is nothing to count
-_COUNTS = (exp.Count, exp.CountIf, exp.ApproxDistinct, exp.RegrCount)
 _COLLECTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
+#: of the functions that depend on the order of rows, those that are given one here
+_PUT_IN_ORDER = (*_COLLECTS, exp.GroupConcat, exp.ArgMax, exp.ArgMin, exp.Mode)
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,8 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, comput
         return Made(Scalar(exp.ArraySort(this=tree, nulls_first=exp.true())), hint)
     if isinstance(tree, exp.ArgMax | exp.ArgMin):
         return Made(_with_ties_broken(tree), hint)
+    if isinstance(tree, exp.Mode) and tree.this is not None:
+        tree.set("deterministic", exp.true())  # the least of those that are most frequent
     return Made(Scalar(tree), hint)
 
 
@@ -93,19 +94,15 @@ class _Arguments:
 
 
 def _refuse_unordered(context: Context, call: exp.Expr) -> None:
-    if isinstance(call, (*_UNORDERED, exp.IgnoreNulls, exp.RespectNulls)):
-        name = written_name(context, call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call)
-        raise VolatileFunction(
-            f"{name} depends on the order of rows, which no table has",
-            position=context.position(call),
-            hint="use min, max, or max_by(value, order)",
-        )
-    if isinstance(call, exp.ApproxQuantile):
-        raise VolatileFunction(
-            f"{written_name(context, call)} depends on the order in which rows come",
-            position=context.position(call),
-            hint="use percentile(…)",
-        )
+    inner = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
+    known = functions.AGGREGATES.get(functions.name_of(inner))
+    if known is None or isinstance(inner, _PUT_IN_ORDER) or known.order is not functions.Order.ROWS:
+        return
+    raise VolatileFunction(
+        f"{written_name(context, inner)} depends on the order of rows, which no table has",
+        position=context.position(inner),
+        hint="min, max, max_by(value, order) and percentile do not",
+    )
 
 
 def _joined_text(call: exp.GroupConcat, made: _Arguments) -> Made:
@@ -149,8 +146,15 @@ def _with_ties_broken(call: exp.ArgMax | exp.ArgMin) -> Scalar:
 def empty_value(call: Scalar, type_: str) -> Scalar:
     """What the function gives over no rows at all."""
     tree = call.tree.this if isinstance(call.tree, exp.ArraySort) else call.tree
-    if isinstance(tree, _COUNTS):
-        return cast(lit(0), type_) if type_ else lit(0)
-    if isinstance(tree, _COLLECTS):
-        return cast(Scalar(exp.Array(expressions=[])), type_) if type_ else Scalar(exp.Array(expressions=[]))
-    return cast(null(), type_) if type_ else null()
+    inner = tree.this if isinstance(tree, exp.WithinGroup) else tree
+    known = functions.AGGREGATES.get(functions.name_of(inner))
+    match known.empty if known is not None else "":
+        case "NULL":
+            value = null()
+        case "0":
+            value = lit(0)
+        case "array()":
+            value = Scalar(exp.Array(expressions=[]))
+        case _:
+            raise UnsupportedOperator(f"{inner.key} for rows that have nothing to aggregate")
+    return cast(value, type_) if type_ else value

@@ -13,6 +13,7 @@ from engine.compile.lower.context import Context, Source
 from engine.compile.scope import Scope
 from engine.errors import QueryParseError, VolatileFunction
 
+_AGGREGATE = functions.Kind.AGGREGATE
 #: marks a column reference that has its name in the tree already
 OWN = "own"
 
@@ -98,6 +99,8 @@ def column_named(context: Context, scope: Scope, name: str, node: exp.Expr, tabl
             position=context.position(node),
             hint="put the table's name or alias before it",
         )
+    if table is None and name.lower() in functions.LITERAL_FUNCTIONS:
+        raise changing(context, name.lower(), node)  # Spark calls it without parentheses
     near = scope.nearest(name)
     raise QueryParseError(
         f"there is no column {table + '.' if table else ''}{name}",
@@ -125,31 +128,40 @@ def _check(context: Context, tree: exp.Expr) -> None:
         match node:
             case exp.Query() | exp.Exists() | exp.Any() | exp.All():
                 raise context.unsupported(node, "a subquery here")
-            case exp.Explode() | exp.Posexplode() | exp.Inline() | exp.Stack() | exp.JSONTable():
-                raise context.unsupported(node, "a function that makes rows, here,")
             case exp.Parameter() | exp.Placeholder():
                 raise context.wrong(node, "a stream table has no parameters")
-            case exp.AggFunc() | exp.RowNumber() | exp.Grouping() | exp.GroupingId():
-                pass
-            case exp.Func():
+            case exp.Func() | exp.Anonymous():
                 _check_function(context, node)
             case _:
                 pass
+    for found in functions.classify(tree):
+        if found.volatility is functions.Volatility.STABLE and not found.suspected:
+            raise changing(context, found.name, found.node)  # what is no function: DATE 'today'
 
 
-def _check_function(context: Context, node: exp.Func) -> None:
+def _check_function(context: Context, node: exp.Expr) -> None:
     name = functions.name_of(node)
-    match functions.volatility(name):
-        case "immutable":
+    if not name:
+        return
+    kind = functions.kind(name)
+    makes_groups = kind is functions.Kind.GROUPING and not isinstance(node, exp.Grouping | exp.GroupingId)
+    if makes_groups or kind in (functions.Kind.GENERATOR, functions.Kind.TABLE):
+        raise context.unsupported(node, f"the {kind} function {name}, here,")
+    match functions.refined(node, name)[0]:
+        case functions.Volatility.IMMUTABLE:
             return
-        case "stable" | "volatile":
-            raise VolatileFunction(
-                f"{name} does not give the same answer each time",
-                position=context.position(node),
-                hint="write the value into the source, or create the stream table with refresh_mode = 'FULL'",
-            )
-        case _:
+        case functions.Volatility.UNKNOWN:
             raise context.unsupported(node, f"the function {name}, of which is not known that it is deterministic,")
+        case _:
+            raise changing(context, name, node)
+
+
+def changing(context: Context, name: str, node: exp.Expr) -> VolatileFunction:
+    return VolatileFunction(
+        f"{name} does not give the same answer each time",
+        position=context.position(node),
+        hint="write the value into the source, or create the stream table with refresh_mode = 'FULL'",
+    )
 
 
 def written_name(context: Context, call: exp.Expr) -> str:
@@ -174,17 +186,13 @@ def aggregates_in(tree: exp.Expr) -> Iterator[exp.Expr]:
         for each in inside:
             yield from aggregates_in(each)
         return
-    if isinstance(tree, exp.Filter | exp.WithinGroup) or (isinstance(tree, exp.AggFunc) and not _is_grouping(tree)):
+    if isinstance(tree, exp.Filter | exp.WithinGroup) or functions.kind(functions.name_of(tree)) is _AGGREGATE:
         yield tree
         return
     if isinstance(tree, exp.Query):
         return
     for part in tree.iter_expressions():
         yield from aggregates_in(part)
-
-
-def _is_grouping(tree: exp.Expr) -> bool:
-    return isinstance(tree, exp.Grouping | exp.GroupingId)
 
 
 def windows_in(tree: exp.Expr) -> Iterator[exp.Window]:

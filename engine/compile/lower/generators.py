@@ -9,17 +9,14 @@ from sqlglot import exp
 
 from engine.algebra.nodes import Explode
 from engine.algebra.scalars import Scalar
+from engine.compile import functions
 from engine.compile.lower.context import Context, Source
 from engine.compile.lower.expressions import over
 from engine.compile.scope import Scope, Visible
 
-#: by what sqlglot makes of them; the others go by their names
-_KINDS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)
-_NAMES = frozenset(("json_tuple", "inline_outer", "explode_outer", "posexplode_outer", "variant_explode", "stack"))
-
 
 def is_generator(tree: exp.Expr) -> bool:
-    return isinstance(tree, _KINDS) or (isinstance(tree, exp.Anonymous) and tree.name.lower() in _NAMES)
+    return functions.kind(functions.name_of(tree)) is functions.Kind.GENERATOR
 
 
 def lateral_views(context: Context, source: Source, laterals: Sequence[exp.Lateral]) -> Source:

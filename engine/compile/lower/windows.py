@@ -180,7 +180,9 @@ def _untied(
     names = [name for name in below.used if name not in partition_names]
     ties = list(ties_broken(below.source, names, keys))
     if ties:
-        context.made_unique.append(f"rows that tie in {window.sql()} are told apart by {', '.join(each.this.name for each in ties)}")
+        context.made_unique.append(
+            f"rows that tie in {window.sql()} are told apart by {', '.join(each.this.name for each in ties)}"
+        )
     if isinstance(inner, _PLACES) or is_rows:
         return function, partition, [*keys, *ties], spec
     if whole:

@@ -1,0 +1,94 @@
+"""Functions that somebody made: what is declared of them, and what their bodies say.
+
+The settings may name some immutable, whatever they are made of. Of those that are written in SQL the bodies are read,
+and the bodies of what they call: what was created as DETERMINISTIC and draws at random is volatile all the same. Of
+others (Java, Python) nobody knows anything, so they are volatile unless they are declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from engine.compile.dialect import Spark4
+from engine.compile.functions.classify import classify
+from engine.compile.functions.known import known
+from engine.compile.functions.model import Function, Kind, Volatility
+from engine.compile.functions.names import calls
+from engine.lake.sql_functions import SqlFunction
+
+LookUp = Callable[[str], SqlFunction | None]
+
+
+@dataclass(frozen=True)
+class Declared:
+    #: by the name under which they are called
+    functions: Mapping[str, Function]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that a query reaches, through bodies too: if one of them is made anew, the query means something else."""
+        return tuple(sorted(self.functions))
+
+
+def declared(tree: exp.Expr, immutable: Collection[str], look_up: LookUp) -> Declared:
+    """What is known of the functions in a query that are none of Spark's own.
+
+    A text in a body that is read as a moment ('today') is left to `engine.lake.opinion`, which sees into bodies.
+    """
+    found: dict[str, Function] = {}
+    _follow(_unknown(tree), immutable, look_up, found)
+    return Declared(found)
+
+
+def _follow(names: Iterable[str], immutable: Collection[str], look_up: LookUp, found: dict[str, Function]) -> None:
+    for name in names:
+        if name not in found:
+            found[name] = known(name)  # if it should call itself
+            found[name] = _function(name, look_up(name), immutable, look_up, found)
+
+
+def _function(
+    name: str, made: SqlFunction | None, immutable: Collection[str], look_up: LookUp, found: dict[str, Function]
+) -> Function:
+    kind = Kind.UNKNOWN if made is None else Kind.TABLE if made.returns_table else Kind.SCALAR
+    body = _body(made) if made is not None else None
+    if body is not None:
+        _follow(_unknown(body), immutable, look_up, found)
+    # declared with its schema, or without
+    if name in immutable or name.rpartition(".")[2] in immutable:
+        return Function(name, kind)
+    return Function(name, kind, *_by_itself(name, made, body, found))
+
+
+def _by_itself(
+    name: str, made: SqlFunction | None, body: exp.Expr | None, found: Mapping[str, Function]
+) -> tuple[Volatility, str]:
+    if made is None:
+        return Volatility.UNKNOWN, known(name).why
+    if body is None:
+        return Volatility.UNKNOWN, "has a body that Trickle cannot read"
+    if not made.deterministic:
+        return Volatility.VOLATILE, "is not deterministic by its declaration or its body"
+    if made.reads_tables or any(table.name for table in body.find_all(exp.Table)):
+        return Volatility.VOLATILE, "reads tables that the query does not name"
+    inside = [each for each in classify(body, found) if not each.suspected]
+    if not inside:
+        return Volatility.IMMUTABLE, ""
+    wildest = max(inside, key=lambda each: tuple(Volatility).index(each.volatility))
+    return wildest.volatility, f"calls {wildest.name}, which {wildest.why}"
+
+
+def _body(made: SqlFunction) -> exp.Expr | None:
+    try:
+        return sqlglot.parse_one(made.body if made.returns_table else f"SELECT {made.body}", dialect=Spark4)
+    except (SqlglotError, RecursionError):
+        return None
+
+
+def _unknown(tree: exp.Expr) -> list[str]:
+    return list(dict.fromkeys(name for _, name in calls(tree) if known(name).kind is Kind.UNKNOWN))

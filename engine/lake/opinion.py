@@ -1,0 +1,48 @@
+"""What Spark itself thinks of a query: would it give the same answer again?
+
+It sees what no text shows: the bodies of functions that somebody made, and whether a text is read as a date. It is told
+apart by rules of Spark's optimizer that replace the clock, the session and special words ('today') by their values:
+where they change the plan, there is something to replace.
+
+Spark takes more for deterministic than is: sketches with a random sample, encryption with a random vector, whatever
+depends on the order of rows. `engine.compile.functions` knows those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.lake import failures
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Opinion:
+    #: no expression draws at random or depends on how the work is cut
+    deterministic: bool
+    #: reads the clock, or 'now', 'today', 'yesterday' and 'tomorrow' as moments of it; or tells the time zone
+    clock: bool
+    #: tells who runs it, and in which catalog and schema
+    session: bool
+
+
+def of(session: SparkSession, sql: str) -> Opinion:
+    try:
+        plan = session.sql(sql)._jdf.queryExecution().analyzed()
+        rules = session.sparkContext._jvm.org.apache.spark.sql.catalyst.optimizer  # type: ignore[union-attr]
+        catalogs = session._jsparkSession.sessionState().catalogManager()
+        spelled_out = rules.ReplaceExpressions.apply(plan)
+
+        def changed(rule: Any) -> bool:
+            return not rule.apply(spelled_out).fastEquals(spelled_out)
+
+        return Opinion(
+            deterministic=bool(plan.deterministic()),
+            clock=changed(rules.ComputeCurrentTime) or changed(rules.SpecialDatetimeValues),
+            session=changed(rules.ReplaceCurrentLike(catalogs)),
+        )
+    except Exception as error:
+        raise failures.of_query(error, sql) from error

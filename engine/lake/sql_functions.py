@@ -1,0 +1,48 @@
+"""What Spark tells of a function that somebody wrote in SQL: CREATE FUNCTION … RETURN …."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.lake import failures
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class SqlFunction:
+    #: as Spark lists it, with catalog and schema
+    name: str
+    #: declared, or what Spark makes of the body: it does not tell which, and takes the clock for deterministic
+    deterministic: bool
+    #: its answer depends on tables that the query does not name
+    reads_tables: bool
+    #: a relation rather than a value
+    returns_table: bool
+    #: an expression, or the query of a table function
+    body: str
+
+
+def look_up(session: SparkSession, name: str) -> SqlFunction | None:
+    """None for whatever is not written in SQL: Spark's own, and those of Java and Python."""
+    try:
+        rows = session.sql(f"DESCRIBE FUNCTION EXTENDED {name}").collect()
+    except Exception as error:
+        raise failures.typed(error, f"Looking up the function {name}") from error
+    facts: dict[str, str] = {}
+    for row in rows:
+        # a value may go over several lines, and a further setting has a row without a word before it
+        word, colon, value = str(row[0]).partition(":")
+        if colon and not word.startswith(" "):
+            facts.setdefault(word, value.strip())
+    if "Body" not in facts:
+        return None
+    return SqlFunction(
+        name=facts.get("Function", name),
+        deterministic=facts.get("Deterministic") == "true",
+        reads_tables=facts.get("Data Access") != "CONTAINS SQL",
+        returns_table=facts.get("Type") == "TABLE",
+        body=facts["Body"],
+    )
