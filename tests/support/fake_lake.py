@@ -33,6 +33,8 @@ from engine.records import Column
 Row = tuple[object, ...]
 
 STORED, NET, CHANGE_SET = "stored@table", "net@change", "change@set"
+#: from so many rows on, the old version of a table follows by its change instead of being copied
+LARGE = 2_000
 
 
 class Contradiction(AssertionError):
@@ -57,6 +59,10 @@ class FakeLake:
     def insert(self, table: str, rows: Sequence[Row]) -> None:
         """Rows that are there from the start."""
         self._put(table, rows)
+
+    def load(self, table: str, query: str) -> None:
+        """The same for many rows: what a query of DuckDB gives."""
+        self.db.execute(f"INSERT INTO {quoted(table)} {query}")
 
     def _put(self, table: str, rows: Sequence[Row]) -> None:
         if rows:
@@ -125,15 +131,45 @@ class FakeLake:
     def advance(self) -> None:
         """The present becomes the frontier."""
         for name in self.kinds:
-            self.db.execute(f"DELETE FROM {quoted(name + '@old')}")
+            if self._count(f"SELECT count(*) FROM {quoted(name + '@old')}") < LARGE:
+                self._copy(name)
+            else:
+                self._follow(name)
             self.db.execute(f"DELETE FROM {quoted(name + '@delta')}")
-            self.db.execute(f"INSERT INTO {quoted(name + '@old')} SELECT * FROM {quoted(name)}")
         self.kinds.clear()
+
+    def _copy(self, name: str) -> None:
+        self.db.execute(f"DELETE FROM {quoted(name + '@old')}")
+        self.db.execute(f"INSERT INTO {quoted(name + '@old')} SELECT * FROM {quoted(name)}")
+
+    def _follow(self, name: str) -> None:
+        """Carries the change of a table into its old version: copying a large one takes longer than a refresh."""
+        columns = [quoted(column.name) for column in self.tables[name]]
+        listed, old = ", ".join(columns), quoted(f"{name}@old")
+        same = " AND ".join(f"o.{column} IS NOT DISTINCT FROM n.{column}" for column in columns)
+        # No column of a table has a name with @.
+        self.db.execute(
+            f'CREATE OR REPLACE TEMP TABLE net AS SELECT {listed}, sum({quoted(WEIGHT)})::int AS "@copies",'
+            f' row_number() OVER () AS "@id" FROM {quoted(f"{name}@delta")} GROUP BY {listed} HAVING "@copies" <> 0'
+        )
+        # Rows are compared as a whole only where their first columns look alike.
+        alike = f"hash({', '.join(columns[:2])})"
+        self.db.execute(
+            f'CREATE OR REPLACE TEMP TABLE near AS SELECT rowid AS "@place", * FROM {old}'
+            f' WHERE {alike} IN (SELECT {alike} FROM net WHERE "@copies" < 0)'
+        )
+        self.db.execute(
+            f'DELETE FROM {old} WHERE rowid IN (SELECT "@place" FROM (SELECT "@place", "@copies", row_number() OVER'
+            f' (PARTITION BY "@id") AS number FROM near AS o JOIN net AS n ON {same}) WHERE number <= -"@copies")'
+        )
+        self.db.execute(f'INSERT INTO {old} SELECT {listed} FROM net, range("@copies") WHERE "@copies" > 0')
 
     def settle(self) -> None:
         """The same for rows that were there from the start."""
-        self.kinds = dict.fromkeys(self.tables, Change.MIXED)
-        self.advance()
+        for name in self.tables:
+            self._copy(name)
+            self.db.execute(f"DELETE FROM {quoted(name + '@delta')}")
+        self.kinds.clear()
 
     def recompute(self, query: str, columns: Sequence[Column]) -> list[Row]:
         """What the query as its author wrote it gives now."""
