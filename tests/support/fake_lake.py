@@ -72,37 +72,23 @@ class FakeLake:
 
     def run(self, dml: str) -> None:
         """Statements in Spark's dialect that change sources: INSERT, UPDATE, DELETE."""
-        for statement in sqlglot.parse(dml, dialect=Spark4):
-            match statement:
-                case None:
-                    continue
-                case exp.Insert():
-                    self._insert(statement)
-                case exp.Delete():
-                    self._delete(statement)
-                case exp.Update():
-                    self._update(statement)
-                case _:
-                    raise ValueError(f"a step has INSERT, UPDATE and DELETE only, not: {statement.sql('spark')}")
+        for each in _statements(dml):
+            name = next(name for name in self.tables if name.casefold() == each.table)
+            match each.kind:
+                case "insert":
+                    self._record(name, self.rows(f"{each.sql} RETURNING *"), 1, Change.APPEND)
+                case "delete":
+                    self._note(name, f"SELECT *, -1 FROM {quoted(name)} {each.where}")
+                    self.db.execute(each.sql)
+                case "update":
+                    self._note(name, f"SELECT *, -1 FROM {quoted(name)} {each.where}")
+                    self._note(name, f"SELECT * REPLACE ({each.sets}), 1 FROM {quoted(name)} {each.where}")
+                    self.db.execute(each.sql)
 
-    def _insert(self, statement: exp.Insert) -> None:
-        target = statement.this.this if isinstance(statement.this, exp.Schema) else statement.this
-        name = self._name(target)
-        self._record(name, self.rows(f"{_duck(statement)} RETURNING *"), 1, Change.APPEND)
-
-    def _delete(self, statement: exp.Delete) -> None:
-        name = self._name(statement.this)
-        self._record(name, self.rows(f"{_duck(statement)} RETURNING *"), -1, Change.MIXED)
-
-    def _update(self, statement: exp.Update) -> None:
-        name = self._name(statement.this)
-        sets = ", ".join(f"({_duck(each.expression)}) AS {_duck(each.this)}" for each in statement.expressions)
-        where = _where(statement)
-        before = self.rows(f"SELECT * FROM {quoted(name)} {where}")
-        after = self.rows(f"SELECT * REPLACE ({sets}) FROM {quoted(name)} {where}")
-        self._record(name, before, -1, Change.MIXED)
-        self._record(name, after, 1, Change.MIXED)
-        self.db.execute(_duck(statement))
+    def _note(self, name: str, weighted: str) -> None:
+        """Rows that go, or are another than they were."""
+        if self._count(f"INSERT INTO {quoted(name + '@delta')} {weighted}"):
+            self.kinds[name] = Change.MIXED
 
     def _record(self, name: str, rows: Sequence[Row], weight: int, kind: Change) -> None:
         self._put(f"{name}@delta", [(*row, weight) for row in rows])
@@ -119,9 +105,6 @@ class FakeLake:
     def put_back(self, name: str, row: Row) -> None:
         self._put(name, [row])
         self._record(name, [row], 1, Change.APPEND)
-
-    def _name(self, table: exp.Expr) -> str:
-        return next(name for name in self.tables if name.casefold() == table.name.casefold())
 
     def _count(self, sql: str) -> int:
         row = self.db.execute(sql).fetchone()
@@ -292,6 +275,39 @@ class FakeStreamTable:
     def stored(self) -> list[Row]:
         """With hidden columns, but without ids that commits assign."""
         return self.lake.rows(f"SELECT {_list(c.name for c in self.kept.full.columns)} FROM {quoted(STORED)}")
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """DML, ready for DuckDB."""
+
+    kind: str
+    #: folded
+    table: str
+    sql: str
+    where: str = ""
+    sets: str = ""
+
+
+@lru_cache(maxsize=2_048)
+def _statements(dml: str) -> tuple[_Statement, ...]:
+    """Remembered: the same changes are made to many lakes."""
+    parsed = sqlglot.parse(dml, dialect=Spark4)
+    return tuple(_statement(each) for each in parsed if each is not None)
+
+
+def _statement(tree: exp.Expr) -> _Statement:
+    match tree:
+        case exp.Insert():
+            target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+            return _Statement("insert", target.name.casefold(), _duck(tree))
+        case exp.Delete():
+            return _Statement("delete", tree.this.name.casefold(), _duck(tree), _where(tree))
+        case exp.Update():
+            sets = ", ".join(f"({_duck(each.expression)}) AS {_duck(each.this)}" for each in tree.expressions)
+            return _Statement("update", tree.this.name.casefold(), _duck(tree), _where(tree), sets)
+        case _:
+            raise ValueError(f"a step has INSERT, UPDATE and DELETE only, not: {tree.sql('spark')}")
 
 
 @cache
