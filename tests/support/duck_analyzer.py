@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
 
 from engine.compile.dialect import Spark4
 from engine.records import Column
-from tests.support.spark_types import UNKNOWN, type_of
+from tests.support.spark_types import UNKNOWN, type_of, widest
 
 #: what a relation in FROM is called, and the columns it has
 Relation = tuple[str, tuple[Column, ...]]
@@ -27,7 +28,7 @@ class DuckAnalyzer:
     def describe(self, sql: str) -> tuple[Column, ...]:
         tree = sqlglot.parse_one(sql, dialect=Spark4)
         assert isinstance(tree, exp.Query)
-        self.asked[sql] = answer = _query(tree, self.relations)
+        self.asked[sql] = answer = described(tree, self.relations)
         return answer
 
     def same_semantics(self, one: str, other: str) -> bool:
@@ -41,52 +42,92 @@ class DuckAnalyzer:
         return "duckdb"
 
 
-def _query(tree: exp.Expr, known: Relations) -> tuple[Column, ...]:
-    with_ = tree.args.get("with_")
-    if with_ is not None:
-        inner = dict(known)
-        for cte in with_.expressions:
-            inner[cte.alias.casefold()] = _named(_query(cte.this, inner), cte)
-        known = inner
-    match tree:
-        case exp.Subquery():
-            return _query(tree.this, known)
-        case exp.SetOperation():
-            return _query(tree.this, known)
-        case exp.Select():
-            return _select(tree, known)
-        case _:
-            return (Column("value", UNKNOWN),)
+def described(tree: exp.Expr, relations: Relations) -> tuple[Column, ...]:
+    """Names and types of a query's columns."""
+    return _query(tree, _Scope(relations))
 
 
-def _select(tree: exp.Select, known: Relations) -> tuple[Column, ...]:
-    from_ = tree.args.get("from_")
-    joins = tree.args.get("joins") or []
-    sources = [_relation(from_.this, known)] if from_ is not None else []
-    sources += [_relation(join.this, known) for join in joins]
-    merged = [name.name.casefold() for join in joins for name in join.args.get("using") or []]
+@dataclass(frozen=True)
+class _Scope:
+    """What can be named in a query."""
 
-    def look_up(column: exp.Column) -> str:
-        for name, columns in sources:
+    #: tables and common table expressions, by folded name
+    known: Relations
+    #: what stands in FROM
+    sources: tuple[Relation, ...] = ()
+    #: outputs to the left in the same SELECT list, which Spark lets the next ones use
+    outputs: tuple[Column, ...] = ()
+    #: the query around this one
+    outer: _Scope | None = None
+
+    def inner(self) -> _Scope:
+        """Of a subquery: it sees all that is here from outside."""
+        return _Scope(self.known, outer=self)
+
+    def look_up(self, column: exp.Column) -> str:
+        for name, columns in self.sources:
             if column.table and name.casefold() != column.table.casefold():
                 continue
             for each in columns:
                 if each.name.casefold() == column.name.casefold():
                     return each.type
-        return UNKNOWN
+        if not column.table:
+            for each in self.outputs:
+                if each.name.casefold() == column.name.casefold():
+                    return each.type
+        return self.outer.look_up(column) if self.outer is not None else UNKNOWN
 
+    def type_of(self, tree: exp.Expr) -> str:
+        return type_of(tree, self.look_up, lambda query: [each.type for each in _query(query, self.inner())])
+
+
+def _query(tree: exp.Expr, scope: _Scope) -> tuple[Column, ...]:
+    with_ = tree.args.get("with_")
+    if with_ is not None:
+        known = dict(scope.known)
+        for cte in with_.expressions:
+            known[cte.alias.casefold()] = _named(_query(cte.this, replace(scope, known=known)), cte)
+        scope = replace(scope, known=known)
+    match tree:
+        case exp.Subquery():
+            return _query(tree.this, scope)
+        case exp.SetOperation():
+            left, right = _query(tree.this, scope), _query(tree.expression, scope)
+            both = zip(left, right, strict=False)
+            return tuple(replace(one, type=widest([one.type, other.type])) for one, other in both)
+        case exp.Select():
+            return _select(tree, scope)
+        case exp.Values():
+            return _values(tree, scope)
+        case _:
+            return (Column("value", UNKNOWN),)
+
+
+def _select(tree: exp.Select, scope: _Scope) -> tuple[Column, ...]:
+    from_ = tree.args.get("from_")
+    joins = tree.args.get("joins") or []
+    sources = [_relation(from_.this, scope)] if from_ is not None else []
+    for join in joins:
+        # LATERAL sees what stands to its left.
+        sources.append(_relation(join.this, replace(scope, sources=tuple(sources))))
+        if join.side in ("SEMI", "ANTI") or join.kind in ("SEMI", "ANTI"):
+            sources.pop()
+    merged = [name.name.casefold() for join in joins for name in join.args.get("using") or []]
+    for lateral in tree.args.get("laterals") or []:
+        sources.append(_lateral(lateral, replace(scope, sources=tuple(sources))))
+    scope = replace(scope, sources=tuple(sources))
     found: list[Column] = []
     for item in tree.expressions:
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):
-            found.extend(_star(item.table if isinstance(item, exp.Column) else "", sources, merged))
+            found.extend(_star(item.table if isinstance(item, exp.Column) else "", sources, merged, scope))
         else:
             name = item.alias_or_name or item.sql("spark").lower()
-            found.append(Column(name, type_of(item, look_up)))
+            found.append(Column(name, replace(scope, outputs=tuple(found)).type_of(item)))
     return tuple(found)
 
 
-def _star(table: str, sources: list[Relation], merged: list[str]) -> list[Column]:
+def _star(table: str, sources: list[Relation], merged: list[str], scope: _Scope) -> list[Column]:
     if table:
         return [each for name, columns in sources if name.casefold() == table.casefold() for each in columns]
     every = [each for _, columns in sources for each in columns]
@@ -94,14 +135,40 @@ def _star(table: str, sources: list[Relation], merged: list[str]) -> list[Column
     return first + [each for each in every if each.name.casefold() not in merged]
 
 
-def _relation(tree: exp.Expr, known: Relations) -> Relation:
+def _relation(tree: exp.Expr, scope: _Scope) -> Relation:
     match tree:
         case exp.Table():
-            return tree.alias_or_name, _named(known.get(tree.name.casefold(), ()), tree)
+            return tree.alias_or_name, _named(scope.known.get(tree.name.casefold(), ()), tree)
         case exp.Subquery():
-            return tree.alias_or_name, _named(_query(tree.this, known), tree)
+            return tree.alias_or_name, _named(_query(tree.this, _Scope(scope.known, outer=scope.outer)), tree)
+        case exp.Values():
+            return tree.alias_or_name, _named(_values(tree, scope), tree)
+        case exp.Lateral(this=exp.Subquery() as subquery):
+            return tree.alias_or_name, _named(_query(subquery.this, scope.inner()), tree)
+        case exp.Lateral():
+            return _lateral(tree, scope)
+        case exp.Unnest():
+            return tree.alias_or_name, _named((Column("col", _element(scope.type_of(tree.expressions[0]))),), tree)
         case _:
             return tree.alias_or_name, ()
+
+
+def _lateral(tree: exp.Lateral, scope: _Scope) -> Relation:
+    """Rows made of an array."""
+    made = tree.this
+    element = _element(scope.type_of(made.this)) if isinstance(made, exp.Explode | exp.Inline) else UNKNOWN
+    position = (Column("pos", "int"),) if isinstance(made, exp.Posexplode) else ()
+    return tree.alias_or_name, _named((*position, Column("col", element)), tree)
+
+
+def _element(type_: str) -> str:
+    return type_.removeprefix("array<").removesuffix(">") if type_.startswith("array<") else UNKNOWN
+
+
+def _values(tree: exp.Values, scope: _Scope) -> tuple[Column, ...]:
+    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in tree.expressions]
+    columns = [widest([scope.type_of(value) for value in column]) for column in zip(*rows, strict=True)]
+    return tuple(Column(f"col{number}", type_) for number, type_ in enumerate(columns, start=1))
 
 
 def _named(columns: tuple[Column, ...], tree: exp.Expr) -> tuple[Column, ...]:
