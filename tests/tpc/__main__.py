@@ -3,6 +3,7 @@
 python -m tests.tpc report                      both benchmarks
 python -m tests.tpc report --tpch --queries 1,5,9 --cycles 50 --seed 3
 python -m tests.tpc report --write-expected     also writes what the tests expect
+python -m tests.tpc touched --tpcds             how many rows each query gives, and how many of them cycles change
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections import Counter
 
 from tests.tpc import expected
-from tests.tpc.run import DIFFERENTIAL, judge, live
+from tests.tpc.run import DIFFERENTIAL, judge, live, touched
 from tests.tpc.suite import SUITES, Suite
 
 CYCLES = {"tpch": 20, "tpcds": 3}
@@ -22,29 +23,44 @@ CYCLES = {"tpch": 20, "tpcds": 3}
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.tpc", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    given = verbs.add_parser("report")
-    for name in SUITES:
-        given.add_argument(f"--{name}", dest="suites", action="append_const", const=name, help="only this benchmark")
-    given.add_argument("--cycles", type=int, help="20 for TPC-H, 3 for TPC-DS")
-    given.add_argument("--seed", type=int, default=0)
-    given.add_argument("--queries", default="", help="numbers, with commas between them")
-    given.add_argument("--write-expected", action="store_true", help="what is found becomes what the tests expect")
+    for verb in ("report", "touched"):
+        given = verbs.add_parser(verb)
+        for name in SUITES:
+            given.add_argument(f"--{name}", dest="suites", action="append_const", const=name, help="only this one")
+        given.add_argument("--cycles", type=int, help="20 for TPC-H, 3 for TPC-DS")
+        given.add_argument("--seed", type=int, default=0)
+        given.add_argument("--queries", default="", help="numbers, with commas between them")
+        if verb == "report":
+            given.add_argument("--write-expected", action="store_true", help="what is found becomes what tests expect")
     options = parser.parse_args()
-    numbers = {int(number) for number in options.queries.split(",") if number}
     failures = 0
     for name in options.suites or SUITES:
-        failures += report(SUITES[name], numbers, options.cycles or CYCLES[name], options.seed, options.write_expected)
+        suite, cycles = SUITES[name], options.cycles or CYCLES[name]
+        numbers = [int(number) for number in options.queries.split(",") if number] or list(suite.numbers)
+        print(f"\n{suite.name}, {cycles} cycles, seed {options.seed}")
+        if options.verb == "touched":
+            show_touched(suite, numbers, cycles, options.seed)
+        else:
+            failures += report(suite, numbers, cycles, options.seed, options.write_expected)
     return 1 if failures else 0
 
 
-def report(suite: Suite, numbers: set[int], cycles: int, seed: int, write: bool) -> int:
+def show_touched(suite: Suite, numbers: list[int], cycles: int, seed: int) -> None:
+    total_ms = 0.0
+    print(f"{'query':6} {'ms':>6}  rows at first and after each cycle; rows that each cycle changed")
+    for number in numbers:
+        counts, changes, took_ms = touched(suite, number, cycles, seed)
+        total_ms += took_ms
+        line = f"{' '.join(map(str, counts))}; {' '.join(map(str, changes))}"
+        print(f"q{number:02}    {took_ms:6.0f}  {line}{'' if any(changes) else '   NEVER CHANGED'}", flush=True)
+    print(f"all    {total_ms:6.0f}")
+
+
+def report(suite: Suite, numbers: list[int], cycles: int, seed: int, write: bool) -> int:
     """Prints a line for each query; how many did not hold."""
-    print(f"\n{suite.name}, {cycles} cycles, seed {seed}")
     print(f"{'query':6} {'plan ms':>8} {'refresh':>8} {'recompute':>10} {'rows':>6} {'changed':>8}  kept, or why not")
     verdicts, failures, began = [], 0, time.perf_counter()
-    for number in suite.numbers:
-        if numbers and number not in numbers:
-            continue
+    for number in numbers:
         started = time.perf_counter()
         verdict = judge(suite, number)
         planned = f"q{number:02}    {(time.perf_counter() - started) * 1000:8.0f}"

@@ -6,9 +6,9 @@ FROM date_dim, store_sales, item
 WHERE
   d_date_sk = ss_sold_date_sk
   AND ss_item_sk = i_item_sk
-  AND i_manager_id = 28
+  AND i_manager_id = 1
   AND d_moy = 11
-  AND d_year = 1999
+  AND d_year = 2001
 GROUP BY
   i_brand,
   i_brand_id
