@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
@@ -27,7 +28,7 @@ class DuckAnalyzer:
     def describe(self, sql: str) -> tuple[Column, ...]:
         tree = sqlglot.parse_one(sql, dialect=Spark4)
         assert isinstance(tree, exp.Query)
-        self.asked[sql] = answer = _query(tree, self.relations)
+        self.asked[sql] = answer = described(tree, self.relations)
         return answer
 
     def same_semantics(self, one: str, other: str) -> bool:
@@ -41,120 +42,101 @@ class DuckAnalyzer:
         return "duckdb"
 
 
-#: the type of a column of a query outside
-Outside = Callable[[exp.Column], str]
+def described(tree: exp.Expr, relations: Relations) -> tuple[Column, ...]:
+    """Names and types of a query's columns."""
+    return _query(tree, _Scope(relations))
 
 
-def _nowhere(column: exp.Column) -> str:
-    return UNKNOWN
+@dataclass(frozen=True)
+class _Scope:
+    """What can be named in a query."""
 
+    #: tables and common table expressions, by folded name
+    known: Relations
+    #: what stands in FROM
+    sources: tuple[Relation, ...] = ()
+    #: outputs to the left in the same SELECT list, which Spark lets the next ones use
+    outputs: tuple[Column, ...] = ()
+    #: the query around this one
+    outer: _Scope | None = None
 
-def _query(tree: exp.Expr, known: Relations, outside: Outside = _nowhere) -> tuple[Column, ...]:
-    with_ = tree.args.get("with_")
-    if with_ is not None:
-        inner = dict(known)
-        for cte in with_.expressions:
-            if with_.args.get("recursive") and isinstance(cte.this, exp.SetOperation):
-                # What the anchor gives is what every round gives.
-                inner[cte.alias.casefold()] = _named(_query(cte.this.this, inner), cte)
-            inner[cte.alias.casefold()] = _named(_query(cte.this, inner), cte)
-        known = inner
-    match tree:
-        case exp.Subquery():
-            return _query(tree.this, known, outside)
-        case exp.SetOperation():
-            left, right = _query(tree.this, known, outside), _query(tree.expression, known, outside)
-            return tuple(Column(a.name, widest([a.type, b.type])) for a, b in zip(left, right, strict=False))
-        case exp.Select():
-            return _select(tree, known, outside)
-        case _:
-            return (Column("value", UNKNOWN),)
+    def inner(self) -> _Scope:
+        """Of a subquery: it sees all that is here from outside."""
+        return _Scope(self.known, outer=self)
 
-
-def _select(tree: exp.Select, known: Relations, outside: Outside) -> tuple[Column, ...]:
-    sources, merged = _sources(tree, known, outside)
-
-    def look_up(column: exp.Column) -> str:
-        for name, columns in sources:
+    def look_up(self, column: exp.Column) -> str:
+        for name, columns in self.sources:
             if column.table and name.casefold() != column.table.casefold():
                 continue
             for each in columns:
                 if each.name.casefold() == column.name.casefold():
                     return each.type
-        made = next((each.type for each in found if not column.table and each.name == column.name), None)
-        return outside(column) if made is None else made
+        if not column.table:
+            for each in self.outputs:
+                if each.name.casefold() == column.name.casefold():
+                    return each.type
+        return self.outer.look_up(column) if self.outer is not None else UNKNOWN
 
+    def type_of(self, tree: exp.Expr) -> str:
+        return type_of(tree, self.look_up, lambda query: [each.type for each in _query(query, self.inner())])
+
+
+def _query(tree: exp.Expr, scope: _Scope) -> tuple[Column, ...]:
+    with_ = tree.args.get("with_")
+    if with_ is not None:
+        known = dict(scope.known)
+        for cte in with_.expressions:
+            if with_.args.get("recursive") and isinstance(cte.this, exp.SetOperation):
+                # What it begins with is what every round gives.
+                known[cte.alias.casefold()] = _named(_query(cte.this.this, replace(scope, known=known)), cte)
+            known[cte.alias.casefold()] = _named(_query(cte.this, replace(scope, known=known)), cte)
+        scope = replace(scope, known=known)
+    match tree:
+        case exp.Subquery():
+            return _query(tree.this, scope)
+        case exp.SetOperation():
+            left, right = _query(tree.this, scope), _query(tree.expression, scope)
+            both = zip(left, right, strict=False)
+            return tuple(replace(one, type=widest([one.type, other.type])) for one, other in both)
+        case exp.Select():
+            return _select(tree, scope)
+        case exp.Values():
+            return _values(tree, scope)
+        case _:
+            return (Column("value", UNKNOWN),)
+
+
+def _select(tree: exp.Select, scope: _Scope) -> tuple[Column, ...]:
+    from_ = tree.args.get("from_")
+    sources = _relations(from_.this, scope) if from_ is not None else []
+    merged: list[str] = []
+    for join in tree.args.get("joins") or []:
+        # LATERAL sees what stands to its left.
+        added = _relations(join.this, replace(scope, sources=tuple(sources)))
+        if join.side in ("SEMI", "ANTI") or join.kind in ("SEMI", "ANTI"):
+            continue
+        merged += [name.name.casefold() for name in join.args.get("using") or []]
+        if join.method == "NATURAL":
+            mine = {each.name.casefold() for _, columns in sources for each in columns}
+            merged += [each.name.casefold() for _, columns in added for each in columns if each.name.casefold() in mine]
+        sources += added
+    for lateral in tree.args.get("laterals") or []:
+        sources.append(_lateral(lateral, replace(scope, sources=tuple(sources))))
+    scope = replace(scope, sources=tuple(sources))
     found: list[Column] = []
     for item in tree.expressions:
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):
-            found.extend(_star(item.table if isinstance(item, exp.Column) else "", sources, merged))
+            left_out = {each.name.casefold() for each in star.args.get("except_") or ()}
+            columns = _star(item.table if isinstance(item, exp.Column) else "", sources, merged, scope)
+            found.extend(each for each in columns if each.name.casefold() not in left_out)
         else:
             name = item.alias_or_name or item.sql("spark").lower()
-            found.append(Column(name, type_of(_without_queries(item, known, look_up), look_up)))
+            found.append(Column(name, replace(scope, outputs=tuple(found)).type_of(item)))
     return tuple(found)
 
 
-def _without_queries(item: exp.Expr, known: Relations, look_up: Outside) -> exp.Expr:
-    """A scalar subquery gives way to a value of its type."""
-    if item.find(exp.Subquery) is None:
-        return item
-
-    def visit(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.In | exp.Exists):
-            (column,) = _query(node.this, known, look_up)[:1]
-            return exp.Cast(this=exp.Null(), to=exp.DataType.build(column.type, dialect="spark"))
-        return node
-
-    return item.copy().transform(visit)
-
-
-def _sources(tree: exp.Expr, known: Relations, outside: Outside) -> tuple[list[Relation], list[str]]:
-    """The relations of a FROM, and the names of which a join made one column."""
-    from_ = tree.args.get("from_")
-    sources = _relations(from_.this, known, outside) if from_ is not None else []
-    merged: list[str] = []
-    for join in tree.args.get("joins") or []:
-        sources = _joined(sources, join, known, outside, merged)
-    for lateral in tree.args.get("laterals") or []:
-        sources.append(_exploded(lateral, sources))
-    return sources, merged
-
-
-def _joined(
-    sources: list[Relation], join: exp.Join, known: Relations, outside: Outside, merged: list[str]
-) -> list[Relation]:
-    def beside(column: exp.Column) -> str:
-        for name, columns in sources:
-            if name.casefold() == column.table.casefold():
-                return next((each.type for each in columns if each.name.casefold() == column.name.casefold()), UNKNOWN)
-        return outside(column)
-
-    added = _relations(join.this, known, beside)
-    if join.kind in ("SEMI", "ANTI"):
-        return sources
-    merged += [name.name.casefold() for name in join.args.get("using") or []]
-    if join.method == "NATURAL":
-        mine = {each.name.casefold() for _, columns in sources for each in columns}
-        merged += [each.name.casefold() for _, columns in added for each in columns if each.name.casefold() in mine]
-    return sources + added
-
-
-def _exploded(lateral: exp.Lateral, sources: list[Relation]) -> Relation:
-    def look_up(column: exp.Column) -> str:
-        for name, columns in sources:
-            if not column.table or name.casefold() == column.table.casefold():
-                for each in columns:
-                    if each.name.casefold() == column.name.casefold():
-                        return each.type
-        return UNKNOWN
-
-    names = [each.name for each in lateral.args["alias"].columns]
-    types = [type_of(lateral.this, look_up)]
-    return lateral.alias, tuple(Column(name, type_) for name, type_ in zip(names, types, strict=False))
-
-
-def _star(table: str, sources: list[Relation], merged: list[str]) -> list[Column]:
+def _star(table: str, sources: list[Relation], merged: list[str], scope: _Scope) -> list[Column]:
     if table:
         return [each for name, columns in sources if name.casefold() == table.casefold() for each in columns]
     every = [each for _, columns in sources for each in columns]
@@ -162,30 +144,51 @@ def _star(table: str, sources: list[Relation], merged: list[str]) -> list[Column
     return first + [each for each in every if each.name.casefold() not in merged]
 
 
-def _relations(tree: exp.Expr, known: Relations, outside: Outside) -> list[Relation]:
+def _relations(tree: exp.Expr, scope: _Scope) -> list[Relation]:
     """One relation, or those of a join in parentheses."""
-    match tree:
-        case exp.Table():
-            found = [(tree.alias_or_name, _named(known.get(tree.name.casefold(), ()), tree))]
-        case exp.Subquery(this=exp.Table() | exp.Subquery() as inner) if not tree.alias:
-            found = _relations(inner, known, outside)
-        case exp.Subquery():
-            found = [(tree.alias_or_name, _named(_query(tree.this, known), tree))]
-        case exp.Lateral():
-            found = [(tree.alias, _named(_query(tree.this, known, outside), tree))]
-        case exp.Values():
-            found = [(tree.alias, _named(_values(tree), tree))]
-        case _:
-            found = [(tree.alias_or_name, ())]
+    if isinstance(tree, exp.Subquery) and isinstance(tree.this, exp.Table | exp.Subquery) and not tree.alias:
+        found = _relations(tree.this, scope)
+    else:
+        found = [_relation(tree, scope)]
     for join in tree.args.get("joins") or []:
-        found = _joined(found, join, known, outside, [])
+        found += _relations(join.this, scope)
     return found
 
 
-def _values(tree: exp.Values) -> tuple[Column, ...]:
+def _relation(tree: exp.Expr, scope: _Scope) -> Relation:
+    match tree:
+        case exp.Table():
+            return tree.alias_or_name, _named(scope.known.get(tree.name.casefold(), ()), tree)
+        case exp.Subquery():
+            return tree.alias_or_name, _named(_query(tree.this, _Scope(scope.known, outer=scope.outer)), tree)
+        case exp.Values():
+            return tree.alias_or_name, _named(_values(tree, scope), tree)
+        case exp.Lateral(this=exp.Subquery() as subquery):
+            return tree.alias_or_name, _named(_query(subquery.this, scope.inner()), tree)
+        case exp.Lateral():
+            return _lateral(tree, scope)
+        case exp.Unnest():
+            return tree.alias_or_name, _named((Column("col", _element(scope.type_of(tree.expressions[0]))),), tree)
+        case _:
+            return tree.alias_or_name, ()
+
+
+def _lateral(tree: exp.Lateral, scope: _Scope) -> Relation:
+    """Rows made of an array."""
+    made = tree.this
+    element = _element(scope.type_of(made.this)) if isinstance(made, exp.Explode | exp.Inline) else UNKNOWN
+    position = (Column("pos", "int"),) if isinstance(made, exp.Posexplode) else ()
+    return tree.alias_or_name, _named((*position, Column("col", element)), tree)
+
+
+def _element(type_: str) -> str:
+    return type_.removeprefix("array<").removesuffix(">") if type_.startswith("array<") else UNKNOWN
+
+
+def _values(tree: exp.Values, scope: _Scope) -> tuple[Column, ...]:
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in tree.expressions]
-    kinds = [widest([type_of(cell, _nowhere) for cell in cells]) for cells in zip(*rows, strict=True)]
-    return tuple(Column(f"col{number}", kind) for number, kind in enumerate(kinds, start=1))
+    columns = [widest([scope.type_of(value) for value in column]) for column in zip(*rows, strict=True)]
+    return tuple(Column(f"col{number}", type_) for number, type_ in enumerate(columns, start=1))
 
 
 def _named(columns: tuple[Column, ...], tree: exp.Expr) -> tuple[Column, ...]:

@@ -33,6 +33,8 @@ from engine.records import Column
 Row = tuple[object, ...]
 
 STORED, NET, CHANGE_SET = "stored@table", "net@change", "change@set"
+#: from so many rows on, the old version of a table follows by its change instead of being copied
+LARGE = 2_000
 
 
 class Contradiction(AssertionError):
@@ -58,6 +60,10 @@ class FakeLake:
         """Rows that are there from the start."""
         self._put(table, rows)
 
+    def load(self, table: str, query: str) -> None:
+        """The same for many rows: what a query of DuckDB gives."""
+        self.db.execute(f"INSERT INTO {quoted(table)} {query}")
+
     def _put(self, table: str, rows: Sequence[Row]) -> None:
         if rows:
             # Written out, because binding values makes DuckDB look for Python modules, each time.
@@ -66,37 +72,23 @@ class FakeLake:
 
     def run(self, dml: str) -> None:
         """Statements in Spark's dialect that change sources: INSERT, UPDATE, DELETE."""
-        for statement in sqlglot.parse(dml, dialect=Spark4):
-            match statement:
-                case None:
-                    continue
-                case exp.Insert():
-                    self._insert(statement)
-                case exp.Delete():
-                    self._delete(statement)
-                case exp.Update():
-                    self._update(statement)
-                case _:
-                    raise ValueError(f"a step has INSERT, UPDATE and DELETE only, not: {statement.sql('spark')}")
+        for each in _statements(dml):
+            name = next(name for name in self.tables if name.casefold() == each.table)
+            match each.kind:
+                case "insert":
+                    self._record(name, self.rows(f"{each.sql} RETURNING *"), 1, Change.APPEND)
+                case "delete":
+                    self._note(name, f"SELECT *, -1 FROM {quoted(name)} {each.where}")
+                    self.db.execute(each.sql)
+                case "update":
+                    self._note(name, f"SELECT *, -1 FROM {quoted(name)} {each.where}")
+                    self._note(name, f"SELECT * REPLACE ({each.sets}), 1 FROM {quoted(name)} {each.where}")
+                    self.db.execute(each.sql)
 
-    def _insert(self, statement: exp.Insert) -> None:
-        target = statement.this.this if isinstance(statement.this, exp.Schema) else statement.this
-        name = self._name(target)
-        self._record(name, self.rows(f"{_duck(statement)} RETURNING *"), 1, Change.APPEND)
-
-    def _delete(self, statement: exp.Delete) -> None:
-        name = self._name(statement.this)
-        self._record(name, self.rows(f"{_duck(statement)} RETURNING *"), -1, Change.MIXED)
-
-    def _update(self, statement: exp.Update) -> None:
-        name = self._name(statement.this)
-        sets = ", ".join(f"({_duck(each.expression)}) AS {_duck(each.this)}" for each in statement.expressions)
-        where = _where(statement)
-        before = self.rows(f"SELECT * FROM {quoted(name)} {where}")
-        after = self.rows(f"SELECT * REPLACE ({sets}) FROM {quoted(name)} {where}")
-        self._record(name, before, -1, Change.MIXED)
-        self._record(name, after, 1, Change.MIXED)
-        self.db.execute(_duck(statement))
+    def _note(self, name: str, weighted: str) -> None:
+        """Rows that go, or are another than they were."""
+        if self._count(f"INSERT INTO {quoted(name + '@delta')} {weighted}"):
+            self.kinds[name] = Change.MIXED
 
     def _record(self, name: str, rows: Sequence[Row], weight: int, kind: Change) -> None:
         self._put(f"{name}@delta", [(*row, weight) for row in rows])
@@ -114,9 +106,6 @@ class FakeLake:
         self._put(name, [row])
         self._record(name, [row], 1, Change.APPEND)
 
-    def _name(self, table: exp.Expr) -> str:
-        return next(name for name in self.tables if name.casefold() == table.name.casefold())
-
     def _count(self, sql: str) -> int:
         row = self.db.execute(sql).fetchone()
         assert row is not None
@@ -125,15 +114,45 @@ class FakeLake:
     def advance(self) -> None:
         """The present becomes the frontier."""
         for name in self.kinds:
-            self.db.execute(f"DELETE FROM {quoted(name + '@old')}")
+            if self._count(f"SELECT count(*) FROM {quoted(name + '@old')}") < LARGE:
+                self._copy(name)
+            else:
+                self._follow(name)
             self.db.execute(f"DELETE FROM {quoted(name + '@delta')}")
-            self.db.execute(f"INSERT INTO {quoted(name + '@old')} SELECT * FROM {quoted(name)}")
         self.kinds.clear()
+
+    def _copy(self, name: str) -> None:
+        self.db.execute(f"DELETE FROM {quoted(name + '@old')}")
+        self.db.execute(f"INSERT INTO {quoted(name + '@old')} SELECT * FROM {quoted(name)}")
+
+    def _follow(self, name: str) -> None:
+        """Carries the change of a table into its old version: copying a large one takes longer than a refresh."""
+        columns = [quoted(column.name) for column in self.tables[name]]
+        listed, old = ", ".join(columns), quoted(f"{name}@old")
+        same = " AND ".join(f"o.{column} IS NOT DISTINCT FROM n.{column}" for column in columns)
+        # No column of a table has a name with @.
+        self.db.execute(
+            f'CREATE OR REPLACE TEMP TABLE net AS SELECT {listed}, sum({quoted(WEIGHT)})::int AS "@copies",'
+            f' row_number() OVER () AS "@id" FROM {quoted(f"{name}@delta")} GROUP BY {listed} HAVING "@copies" <> 0'
+        )
+        # Rows are compared as a whole only where their first columns look alike.
+        alike = f"hash({', '.join(columns[:2])})"
+        self.db.execute(
+            f'CREATE OR REPLACE TEMP TABLE near AS SELECT rowid AS "@place", * FROM {old}'
+            f' WHERE {alike} IN (SELECT {alike} FROM net WHERE "@copies" < 0)'
+        )
+        self.db.execute(
+            f'DELETE FROM {old} WHERE rowid IN (SELECT "@place" FROM (SELECT "@place", "@copies", row_number() OVER'
+            f' (PARTITION BY "@id") AS number FROM near AS o JOIN net AS n ON {same}) WHERE number <= -"@copies")'
+        )
+        self.db.execute(f'INSERT INTO {old} SELECT {listed} FROM net, range("@copies") WHERE "@copies" > 0')
 
     def settle(self) -> None:
         """The same for rows that were there from the start."""
-        self.kinds = dict.fromkeys(self.tables, Change.MIXED)
-        self.advance()
+        for name in self.tables:
+            self._copy(name)
+            self.db.execute(f"DELETE FROM {quoted(name + '@delta')}")
+        self.kinds.clear()
 
     def recompute(self, query: str, columns: Sequence[Column]) -> list[Row]:
         """What the query as its author wrote it gives now."""
@@ -256,6 +275,39 @@ class FakeStreamTable:
     def stored(self) -> list[Row]:
         """With hidden columns, but without ids that commits assign."""
         return self.lake.rows(f"SELECT {_list(c.name for c in self.kept.full.columns)} FROM {quoted(STORED)}")
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """DML, ready for DuckDB."""
+
+    kind: str
+    #: folded
+    table: str
+    sql: str
+    where: str = ""
+    sets: str = ""
+
+
+@lru_cache(maxsize=2_048)
+def _statements(dml: str) -> tuple[_Statement, ...]:
+    """Remembered: the same changes are made to many lakes."""
+    parsed = sqlglot.parse(dml, dialect=Spark4)
+    return tuple(_statement(each) for each in parsed if each is not None)
+
+
+def _statement(tree: exp.Expr) -> _Statement:
+    match tree:
+        case exp.Insert():
+            target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+            return _Statement("insert", target.name.casefold(), _duck(tree))
+        case exp.Delete():
+            return _Statement("delete", tree.this.name.casefold(), _duck(tree), _where(tree))
+        case exp.Update():
+            sets = ", ".join(f"({_duck(each.expression)}) AS {_duck(each.this)}" for each in tree.expressions)
+            return _Statement("update", tree.this.name.casefold(), _duck(tree), _where(tree), sets)
+        case _:
+            raise ValueError(f"a step has INSERT, UPDATE and DELETE only, not: {tree.sql('spark')}")
 
 
 @cache

@@ -2,16 +2,18 @@
 
 DuckDB runs the tests' queries but types them its own way (its SUM of integers is 128 bits wide, its decimals divide
 to doubles). The algebra only ever sees Spark's types, so a test without Spark has to know them. That this file tells
-the truth is itself tested, on Spark, for every question that the tests ask of it.
+the truth is itself tested, on Spark, for every question that the tests ask of it and for a long list of expressions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from engine.algebra.types import Decimal, parse_decimal
+from tests.support.spark_functions import ANY_OF, FIXED, SAME, function_name
 
 #: a type that nobody here knows; no maintained query may have one
 UNKNOWN = "unknown"
@@ -25,61 +27,163 @@ SCALE_KEPT = 6
 
 #: the type of a column, by the column as it stands in the query
 Lookup = Callable[[exp.Column], str]
+#: the types that a query puts out, where the columns around it can be seen
+Queries = Callable[[exp.Query], list[str]]
+#: the type of a part of an expression
+Of = Callable[[exp.Expr], str]
 
-STRINGS = exp.Concat | exp.DPipe | exp.Upper | exp.Lower | exp.Substring | exp.Trim | exp.Left | exp.Right | exp.Replace
-NUMBERS_INT = exp.Length | exp.Year | exp.Month | exp.Day | exp.StrPosition | exp.DateDiff
 TRUTHS = (
-    exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE | exp.NullSafeEQ | exp.And | exp.Or | exp.Not | exp.Is
-    | exp.In | exp.Between | exp.Like | exp.ILike | exp.RegexpLike | exp.Boolean | exp.Exists | exp.StartsWith
+    exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE | exp.NullSafeEQ | exp.NullSafeNEQ | exp.And | exp.Or
+    | exp.Not | exp.Is | exp.In | exp.Between | exp.Like | exp.ILike | exp.RegexpLike | exp.Boolean | exp.Exists
+    | exp.Any | exp.All
 )  # fmt: skip
+#: functions and signs over which the type is that of the first argument
+WRAPPERS = exp.Alias | exp.Paren | exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.Window | exp.WithinGroup
+
+#: units of an interval that a date is moved by without becoming a moment
+WHOLE_DAYS = frozenset(("YEAR", "MONTH", "WEEK", "DAY", "QUARTER"))
 
 
-def type_of(tree: exp.Expr, column: Lookup) -> str:
+def type_of(tree: exp.Expr, column: Lookup, queries: Queries | None = None) -> str:
     """The type that Spark gives an expression."""
+    return _Typing(column, queries or (lambda query: [UNKNOWN])).of(tree)
 
-    def of(part: exp.Expr) -> str:
-        return type_of(part, column)
 
-    match tree:
-        case exp.Column():
-            return column(tree)
-        case exp.Alias() | exp.Paren() | exp.Neg() | exp.Abs():
-            return of(tree.this)
-        case exp.Literal():
-            return _literal(tree)
-        case exp.Null():
-            return "void"
-        case exp.Cast():
-            return tree.to.sql("spark").lower().replace(", ", ",")
-        case exp.Count():
-            return "bigint"
-        case exp.Sum():
-            return sum_type(of(tree.this))
-        case exp.Avg():
-            return avg_type(of(tree.this))
-        case exp.Max() | exp.Min() | exp.Nullif():
-            return of(tree.this)
-        case exp.IntDiv():
-            return "bigint"
-        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
-            return _arithmetic(tree, of)
-        case exp.Case():
-            values = [branch.args["true"] for branch in tree.args["ifs"]] + [tree.args.get("default")]
-            return widest([of(value) for value in values if value is not None])
-        case exp.If():
-            return widest([of(each) for each in (tree.args["true"], tree.args.get("false")) if each is not None])
-        case exp.Coalesce() | exp.Greatest() | exp.Least():
-            return widest([of(each) for each in (tree.this, *tree.expressions)])
-        case exp.Date() | exp.TsOrDsToDate() | exp.TsOrDsAdd() | exp.DateAdd() | exp.DateSub():
-            return "date"
-        case _ if isinstance(tree, TRUTHS):
-            return "boolean"
-        case _ if isinstance(tree, STRINGS):
-            return "string"
-        case _ if isinstance(tree, NUMBERS_INT):
-            return "int"
-        case _:
-            return _of_functions(tree, of)
+@dataclass(frozen=True)
+class _Typing:
+    column: Lookup
+    queries: Queries
+
+    def of(self, tree: exp.Expr) -> str:
+        match tree:
+            case exp.Column():
+                return self.column(tree)
+            case exp.Literal():
+                return _literal(tree)
+            case exp.Null():
+                return "void"
+            case exp.Neg(this=inner):
+                return "double" if self.of(inner) == "string" else self.of(inner)
+            case exp.Subquery() | exp.Query():
+                return self.queries(tree.unnest() if isinstance(tree, exp.Subquery) else tree)[0]
+            case exp.Interval():
+                return _interval(tree)
+            case exp.Cast():  # what TRY_CAST is, too
+                return _cast(tree)
+            case exp.Date() | exp.TsOrDsToDate():
+                return "date"
+            case exp.Distinct() | exp.Ordered():
+                return self.of(tree.expressions[0] if tree.expressions else tree.this)
+            case exp.Case():
+                values = [branch.args["true"] for branch in tree.args["ifs"]] + [tree.args.get("default")]
+                return self.widest_of(values)
+            case exp.If():
+                return self.widest_of([tree.args["true"], tree.args.get("false")])
+            case exp.Nvl2():
+                return self.widest_of([tree.args["true"], tree.args.get("false")])
+            case exp.IntDiv():
+                return "bigint"
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+                return self.arithmetic(tree)
+            case exp.SafeAdd() | exp.SafeSubtract() | exp.SafeMultiply() | exp.SafeDivide():
+                return self.arithmetic(_UNSAFE[type(tree)](this=tree.this.copy(), expression=tree.expression.copy()))
+            case exp.BitwiseAnd() | exp.BitwiseOr() | exp.BitwiseXor():
+                return widest([self.of(tree.this), self.of(tree.expression)])
+            case exp.BitwiseLeftShift() | exp.BitwiseRightShift() | exp.BitwiseNot():
+                return self.of(tree.this)
+            case exp.DPipe():
+                return "string"
+            case exp.Bracket() | exp.Explode() | exp.Unnest():
+                return self.of(tree.this).removeprefix("array<").removesuffix(">")
+            case exp.Dot(this=exp.Struct() as struct):
+                fields = [each for each in struct.expressions if each.this.name.casefold() == tree.name.casefold()]
+                return self.of(fields[0].expression) if fields else UNKNOWN
+            case _ if isinstance(tree, TRUTHS):
+                return "boolean"
+            case _ if isinstance(tree, WRAPPERS):
+                return self.of(tree.this)
+            case exp.Func():
+                return self.function(tree)
+            case _:
+                return UNKNOWN
+
+    def function(self, tree: exp.Func) -> str:
+        name = function_name(tree)
+        if name in FIXED:
+            return FIXED[name]
+        arguments = tree.expressions if isinstance(tree, exp.Anonymous) else [tree.this, *tree.expressions]
+        types = [self.of(each) for each in arguments if isinstance(each, exp.Expr)]
+        if not types:
+            return UNKNOWN
+        if name in SAME:
+            return types[0]
+        if name in ANY_OF:
+            return widest(types)
+        match name:
+            case "zeroifnull":
+                return widest([types[0], "int"])
+            case "sum" | "try_sum":
+                return sum_type(types[0])
+            case "avg" | "mean" | "try_avg":
+                return avg_type(types[0])
+            case "abs" | "negative" | "positive":
+                return "double" if types[0] == "string" else types[0]
+            case "round" | "bround":
+                digits = tree.args.get("decimals") or (arguments[1] if len(arguments) > 1 else None)
+                return _rounded(types[0], _number(digits))
+            case "ceil" | "ceiling" | "floor":
+                digits = tree.args.get("decimals")
+                return _rounded(types[0], _number(digits)) if digits is not None else _whole(types[0])
+            case "pmod" | "mod":
+                return self.arithmetic(exp.Mod(this=arguments[0].copy(), expression=arguments[1].copy()))
+            case "array_agg" | "array_unique_agg" | "collect_list" | "collect_set":
+                return f"array<{types[0]}>"
+            case "array":
+                return f"array<{widest(types)}>"
+            case "extract" | "date_part":
+                seconds = arguments[0].name.upper() in ("SECOND", "SECONDS", "S")
+                return "decimal(8,6)" if seconds else "int"
+            case "concat" if types[0].startswith("array<"):
+                return types[0]
+            case "concat":
+                return "string"
+            case _:
+                return UNKNOWN
+
+    def widest_of(self, parts: list[exp.Expr | None]) -> str:
+        return widest([self.of(part) for part in parts if part is not None])
+
+    def arithmetic(self, tree: exp.Binary) -> str:
+        left, right = self.of(tree.left), self.of(tree.right)
+        moved = _moved(tree, left, right)
+        if moved is not None:
+            return moved
+        if "void" in (left, right):
+            # NULL takes the type of what it stands beside.
+            left = right = right if left == "void" else left
+        if "string" in (left, right):
+            # Strings become the kind of number that stands beside them.
+            other = right if left == "string" else left
+            left = right = "bigint" if other in INTEGERS and not isinstance(tree, exp.Div) else "double"
+        if "double" in (left, right):
+            return "double"
+        if "float" in (left, right):
+            only_floats = left == right and not isinstance(tree, exp.Div)
+            return "float" if only_floats else "double"
+        if left in INTEGERS and right in INTEGERS:
+            return "double" if isinstance(tree, exp.Div) else max(left, right, key=INTEGERS.index)
+        one, other = _operand(tree.left, left), _operand(tree.right, right)
+        if one is None or other is None:
+            return UNKNOWN
+        return str(_decimal_arithmetic(tree, one, other))
+
+
+_UNSAFE: dict[type[exp.Expr], type[exp.Binary]] = {
+    exp.SafeAdd: exp.Add,
+    exp.SafeSubtract: exp.Sub,
+    exp.SafeMultiply: exp.Mul,
+    exp.SafeDivide: exp.Div,
+}
 
 
 def sum_type(argument: str) -> str:
@@ -95,22 +199,36 @@ def avg_type(argument: str) -> str:
 
 
 def widest(types: list[str]) -> str:
-    """The type that all branches of a CASE or COALESCE are cast to."""
+    """The type that all branches of a CASE or COALESCE, and the columns of a UNION, are cast to."""
     known = [each for each in types if each != "void"]
     if not known:
         return "void"
     if len(set(known)) == 1:
         return known[0]
+    if UNKNOWN in known:
+        return UNKNOWN
+    if set(known) == {"date", "timestamp"}:
+        return "timestamp"
+    if "string" in known:
+        # A string is read as what stands beside it; whole numbers and decimals in their widest form.
+        others = {_beside_a_string(each) for each in known if each != "string"}
+        return others.pop() if len(others) == 1 else UNKNOWN
     if all(each in INTEGERS for each in known):
         return max(known, key=INTEGERS.index)
     if any(each in FLOATS for each in known):
-        return "double"
+        return "double" if all(each in FLOATS or _as_decimal(each) for each in known) else UNKNOWN
     decimals = [_as_decimal(each) for each in known]
     exact = [each for each in decimals if each is not None]
     if len(exact) < len(known):
         return UNKNOWN
     scale = max(each.scale for each in exact)
     return str(_bounded(max(each.precision - each.scale for each in exact) + scale, scale))
+
+
+def _beside_a_string(type_: str) -> str:
+    if type_ in INTEGERS:
+        return "bigint"
+    return "double" if type_ == "float" or parse_decimal(type_) else type_
 
 
 def _literal(tree: exp.Literal) -> str:
@@ -120,25 +238,44 @@ def _literal(tree: exp.Literal) -> str:
     if "e" in tree.name.lower():
         return "double"
     if not point:
-        return "int" if abs(int(whole)) < 2**31 else "bigint"
+        if abs(int(whole)) < 2**31:
+            return "int"
+        return "bigint" if abs(int(whole)) < 2**63 else str(Decimal(len(whole), 0))
     digits = len((whole.lstrip("0") + fraction).lstrip("0"))
     return str(Decimal(max(digits, len(fraction), 1), len(fraction)))
 
 
-def _arithmetic(tree: exp.Binary, of: Callable[[exp.Expr], str]) -> str:
-    left, right = of(tree.left), of(tree.right)
-    if "timestamp_ntz" in (left, right):
-        return "timestamp_ntz"
-    if "date" in (left, right):
-        return "date"
-    if any(each in FLOATS or each == "string" for each in (left, right)):
-        return "double"
-    if left in INTEGERS and right in INTEGERS:
-        return "double" if isinstance(tree, exp.Div) else max(left, right, key=INTEGERS.index)
-    one, other = _operand(tree.left, left), _operand(tree.right, right)
-    if one is None or other is None:
-        return UNKNOWN
-    return str(_decimal_arithmetic(tree, one, other))
+#: other words for the same type
+SPELLED = {"decimal": "decimal(10,0)", "timestamp_ltz": "timestamp", "timestampltz": "timestamp"}
+
+
+def _cast(tree: exp.Cast) -> str:
+    name = tree.to.sql("spark").lower().replace(", ", ",")
+    if name.startswith("decimal(") and "," not in name:
+        return name.replace(")", ",0)")
+    return "string" if name.startswith(("varchar", "char")) else SPELLED.get(name, name)
+
+
+def _interval(tree: exp.Interval) -> str:
+    """Only as much as moves dates; a result of this type is not asked for."""
+    return "interval days" if _unit(tree) in WHOLE_DAYS else "interval"
+
+
+def _unit(tree: exp.Interval) -> str:
+    unit = tree.args.get("unit")
+    return unit.name.upper().removesuffix("S") if unit is not None else ""
+
+
+def _moved(tree: exp.Binary, left: str, right: str) -> str | None:
+    """Dates and moments, moved or subtracted; None for anything else."""
+    kinds = {left, right}
+    if isinstance(tree, exp.Sub) and kinds <= {"date", "timestamp"} and kinds:
+        return "interval day" if kinds == {"date"} else "interval day to second"
+    if "timestamp" in kinds and kinds & {"interval", "interval days"}:
+        return "timestamp"
+    if "date" in kinds:
+        return "timestamp" if "interval" in kinds else "date"
+    return None
 
 
 def _decimal_arithmetic(tree: exp.Binary, one: Decimal, other: Decimal) -> Decimal:
@@ -159,9 +296,35 @@ def _decimal_arithmetic(tree: exp.Binary, one: Decimal, other: Decimal) -> Decim
 def _operand(tree: exp.Expr, type_: str) -> Decimal | None:
     """An integer literal beside a decimal has only the digits that are written."""
     literal = tree.unnest()
+    if isinstance(literal, exp.Neg):
+        literal = literal.this
     if isinstance(literal, exp.Literal) and type_ in INTEGERS:
         return Decimal(len(literal.name), 0)
     return _as_decimal(type_)
+
+
+def _rounded(type_: str, digits: int) -> str:
+    """ROUND may carry into one more digit before the point."""
+    decimal = parse_decimal(type_)
+    if decimal is None:
+        return "double" if type_ == "string" else type_
+    whole = decimal.precision - decimal.scale + 1
+    if digits < 0:
+        return str(_bounded(max(whole, -digits + 1), 0))
+    scale = min(decimal.scale, digits)
+    return str(_bounded(whole + scale, scale))
+
+
+def _whole(type_: str) -> str:
+    """CEIL and FLOOR without digits."""
+    decimal = parse_decimal(type_)
+    return "bigint" if decimal is None else str(_bounded(decimal.precision - decimal.scale + 1, 0))
+
+
+def _number(tree: exp.Expr | None) -> int:
+    if tree is None:
+        return 0
+    return -int(tree.this.name) if isinstance(tree, exp.Neg) else int(tree.name)
 
 
 def _as_decimal(type_: str) -> Decimal | None:
@@ -178,54 +341,3 @@ def _adjusted(precision: int, scale: int) -> Decimal:
         return Decimal(precision, scale)
     whole = precision - scale
     return Decimal(PRECISION_MAX, max(PRECISION_MAX - whole, min(scale, SCALE_KEPT)))
-
-
-#: what the functions of windows, groups and arrays give, whatever they are given
-FIXED_TYPES: dict[str, tuple[type[exp.Expr], ...]] = {
-    "int": (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.Hour, exp.ArraySize, exp.DayOfWeek, exp.Quarter),
-    "bigint": (exp.CountIf, exp.GroupingId),
-    "tinyint": (exp.Grouping,),
-    "double": (
-        exp.PercentRank, exp.CumeDist, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop,
-        exp.CovarPop, exp.CovarSamp, exp.Corr,
-    ),
-    "boolean": (exp.LogicalAnd, exp.LogicalOr, exp.NullSafeNEQ),
-    "string": (exp.GroupConcat, exp.ArrayToString, exp.Pad, exp.Reverse, exp.ConcatWs),
-    "date": (exp.LastDay,),
-    "array<int>": (exp.GenerateSeries,),
-    "array<string>": (exp.RegexpSplit, exp.Split),
-}  # fmt: skip
-FIXED = {kind: name for name, kinds in FIXED_TYPES.items() for kind in kinds}
-#: functions that the parser leaves as they are written
-CALLED = {"instr": "int", "to_date": "date", "date_sub": "date"}
-#: what gives a value of its argument
-PASSED_ON = (
-    exp.Window | exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup | exp.Lag | exp.Lead
-    | exp.FirstValue | exp.LastValue | exp.NthValue | exp.First | exp.Last | exp.ArgMax | exp.ArgMin | exp.Order
-    | exp.ArraySort | exp.AnyValue
-)  # fmt: skip
-
-
-def _of_functions(tree: exp.Expr, of: Callable[[exp.Expr], str]) -> str:
-    """Functions of windows, groups, arrays and structs."""
-    fixed = FIXED.get(type(tree))
-    if fixed is not None:
-        return fixed
-    match tree:
-        case exp.Anonymous():
-            return CALLED.get(tree.name.lower(), UNKNOWN)
-        case exp.Distinct():
-            return of(tree.expressions[0])
-        case exp.Array():
-            return f"array<{widest([of(each) for each in tree.expressions])}>"
-        case exp.ArrayAgg() | exp.ArrayUniqueAgg():
-            return f"array<{of(tree.this)}>"
-        case exp.Bracket() | exp.Explode() | exp.Unnest():
-            return of(tree.this).removeprefix("array<").removesuffix(">")
-        case exp.Dot(this=exp.Struct() as struct):
-            fields = [each for each in struct.expressions if each.this.name.casefold() == tree.name.casefold()]
-            return of(fields[0].expression) if fields else UNKNOWN
-        case _ if isinstance(tree, PASSED_ON):
-            return of(tree.this)
-        case _:
-            return UNKNOWN

@@ -143,10 +143,11 @@ def _with_ties_broken(call: exp.ArgMax | exp.ArgMin) -> Scalar:
     return Scalar(type(call)(this=value.copy(), expression=ranked))
 
 
-def empty_value(call: Scalar, type_: str) -> Scalar:
+def empty_value(call: exp.Expr, type_: str) -> Scalar:
     """What the function gives over no rows at all."""
-    tree = call.tree.this if isinstance(call.tree, exp.ArraySort) else call.tree
-    inner = tree.this if isinstance(tree, exp.WithinGroup) else tree
+    inner = call
+    while isinstance(inner, exp.Filter | exp.WithinGroup):
+        inner = inner.this
     known = functions.AGGREGATES.get(functions.name_of(inner))
     match known.empty if known is not None else "":
         case "NULL":

@@ -80,10 +80,10 @@ def grouped(
     )
     made_columns = {each.name: each.type for each in aggregate.aggregations}
     known.update((tree, col(each.name)) for tree, each in calls.items())
-    empties = {tree: empty_value(each.call, made_columns[each.name]) for tree, each in calls.items()}
     result = Source(aggregate, source.scope, source.domain, known, grouped=True)
     if not source.domain or keys.trees or keys.sets is not None:
         return result, {}
+    empties = {tree: empty_value(tree, made_columns[each.name]) for tree, each in calls.items()}
     if may_miss:
         return result, empties
     return _for_all(context, select, result, aggregate, empties, environment), {}
