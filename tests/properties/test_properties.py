@@ -11,7 +11,7 @@ from engine.compile.differentiate import join
 from engine.errors import TrickleError
 from tests.properties import fuzz
 from tests.properties.case import smaller
-from tests.properties.generate import Generator
+from tests.properties.generator import Generator
 
 CASES = 300
 BATCH = 50
