@@ -79,7 +79,7 @@ def type_of(tree: exp.Expr, column: Lookup) -> str:
         case _ if isinstance(tree, NUMBERS_INT):
             return "int"
         case _:
-            return UNKNOWN
+            return _of_functions(tree, of)
 
 
 def sum_type(argument: str) -> str:
@@ -127,6 +127,8 @@ def _literal(tree: exp.Literal) -> str:
 
 def _arithmetic(tree: exp.Binary, of: Callable[[exp.Expr], str]) -> str:
     left, right = of(tree.left), of(tree.right)
+    if "timestamp_ntz" in (left, right):
+        return "timestamp_ntz"
     if "date" in (left, right):
         return "date"
     if any(each in FLOATS or each == "string" for each in (left, right)):
@@ -176,3 +178,54 @@ def _adjusted(precision: int, scale: int) -> Decimal:
         return Decimal(precision, scale)
     whole = precision - scale
     return Decimal(PRECISION_MAX, max(PRECISION_MAX - whole, min(scale, SCALE_KEPT)))
+
+
+#: what the functions of windows, groups and arrays give, whatever they are given
+FIXED_TYPES: dict[str, tuple[type[exp.Expr], ...]] = {
+    "int": (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.Hour, exp.ArraySize, exp.DayOfWeek, exp.Quarter),
+    "bigint": (exp.CountIf, exp.GroupingId),
+    "tinyint": (exp.Grouping,),
+    "double": (
+        exp.PercentRank, exp.CumeDist, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop,
+        exp.CovarPop, exp.CovarSamp, exp.Corr,
+    ),
+    "boolean": (exp.LogicalAnd, exp.LogicalOr, exp.NullSafeNEQ),
+    "string": (exp.GroupConcat, exp.ArrayToString, exp.Pad, exp.Reverse, exp.ConcatWs),
+    "date": (exp.LastDay,),
+    "array<int>": (exp.GenerateSeries,),
+    "array<string>": (exp.RegexpSplit, exp.Split),
+}  # fmt: skip
+FIXED = {kind: name for name, kinds in FIXED_TYPES.items() for kind in kinds}
+#: functions that the parser leaves as they are written
+CALLED = {"instr": "int", "to_date": "date", "date_sub": "date"}
+#: what gives a value of its argument
+PASSED_ON = (
+    exp.Window | exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup | exp.Lag | exp.Lead
+    | exp.FirstValue | exp.LastValue | exp.NthValue | exp.First | exp.Last | exp.ArgMax | exp.ArgMin | exp.Order
+    | exp.ArraySort | exp.AnyValue
+)  # fmt: skip
+
+
+def _of_functions(tree: exp.Expr, of: Callable[[exp.Expr], str]) -> str:
+    """Functions of windows, groups, arrays and structs."""
+    fixed = FIXED.get(type(tree))
+    if fixed is not None:
+        return fixed
+    match tree:
+        case exp.Anonymous():
+            return CALLED.get(tree.name.lower(), UNKNOWN)
+        case exp.Distinct():
+            return of(tree.expressions[0])
+        case exp.Array():
+            return f"array<{widest([of(each) for each in tree.expressions])}>"
+        case exp.ArrayAgg() | exp.ArrayUniqueAgg():
+            return f"array<{of(tree.this)}>"
+        case exp.Bracket() | exp.Explode() | exp.Unnest():
+            return of(tree.this).removeprefix("array<").removesuffix(">")
+        case exp.Dot(this=exp.Struct() as struct):
+            fields = [each for each in struct.expressions if each.this.name.casefold() == tree.name.casefold()]
+            return of(fields[0].expression) if fields else UNKNOWN
+        case _ if isinstance(tree, PASSED_ON):
+            return of(tree.this)
+        case _:
+            return UNKNOWN
