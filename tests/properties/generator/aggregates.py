@@ -217,7 +217,7 @@ class Aggregates(Expressions):
     def having(
         self, around: Around, fields: Fields, keys: tuple[Scalar, ...], items: tuple[Item, ...], grouped: bool
     ) -> tuple[Scalar, ...]:
-        if not self.wants("having", 0.3):
+        if not self.wants("having", 0.2):
             return ()
         if self.wants("subquery_in_having", 0.15):
             shown = tuple(key for key in keys if isinstance(key, Ref))
@@ -227,9 +227,9 @@ class Aggregates(Expressions):
         numbers = [item for item in items if item.value.type in NUMBERS and item.value not in keys]
         if numbers and self.chance(0.2):
             item = self.choice(numbers)
-            return (Call("({} > 1)", "boolean", (Ref("", item.name, item.value.type),)),)
+            return (Call("({} > 0)", "boolean", (Ref("", item.name, item.value.type),)),)
         for _ in range(4):
             made = self.aggregate(fields, grouped)
             if made.type in NUMBERS:
-                return (Call(f"({{}} {self.choice(('>', '<', '=', '<>'))} 2)", "boolean", (made,)),)
+                return (Call(self.choice(("({} > 0)", "({} < 4)", "({} >= 1)", "({} <> 2)")), "boolean", (made,)),)
         return (Call("(COUNT(*) > 1)", "boolean"),)

@@ -48,6 +48,8 @@ class Dice:
         self.weights = weights() if chosen is None else chosen
         self.numbers: dict[str, int] = {}
         self.relations_left = self.choice(SIZES)
+        #: how many relations may still be multiplied with others
+        self.products_left = 1
         #: are rows of equal rank left in whatever order?
         self.ties = False
 

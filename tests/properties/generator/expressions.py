@@ -199,7 +199,7 @@ class Expressions(Tables):
     def predicate(self, fields: Fields) -> Scalar:
         """A condition that looks at a column, if there is one."""
         usable = [field for field in fields if is_comparable(field.type)]
-        if not usable or self.chance(0.35):
+        if not usable or self.chance(0.12):
             made = self.scalar("boolean", fields)
             return made if not isinstance(made, Call) or made.parts else Call("({} = {})", "boolean", (made, made))
         field = self.choice(usable)
@@ -208,17 +208,19 @@ class Expressions(Tables):
                 self.choice((field, Call("(NOT {})", "boolean", (field,), "logic"))) if self.weights["logic"] else field
             )
         if field.type == "string":
-            texts = {"": "({} = 'a')", "like": "({} LIKE 'b%')", "in_list": "({} IN ('a', 'B'))"}
+            texts = {"": self.choice(("({} = 'a')", "({} <> 'a')", "({} >= 'a')", "({} <> '')"))}
+            texts |= {"like": "({} LIKE '%a%')", "in_list": "({} IN ('a', 'B', ''))"}
         elif field.type in NUMBERS:
             number = self.few(0, 1, 2, 3)
-            texts = {"": f"({{}} {self.choice(('>', '<=', '<>', '='))} {number})"}
+            texts = {
+                "": self.choice(("({} > 0)", f"({{}} <= {number})", f"({{}} <> {number})", "({} >= 1)", "({} = 1)"))
+            }
             texts |= {"between": f"({{}} BETWEEN 1 AND {number})", "in_list": f"({{}} IN (1, {number}))"}
         else:
-            return Call(
-                f"({{}} {self.choice(('>', '<=', '<>', '='))} {{}})", "boolean", (field, self.literal(field.type))
-            )
+            operator = self.choice((">=", "<=", "<>", "="))
+            return Call(f"({{}} {operator} {{}})", "boolean", (field, self.literal(field.type)))
         if self.chance(0.25):
-            return Call(self.choice(("({} IS NULL)", "({} IS NOT NULL)")), "boolean", (field,))
+            return Call(self.choice(("({} IS NULL)", "({} IS NOT NULL)", "({} IS NOT NULL)")), "boolean", (field,))
         feature = self.pick({"": 3, **{name: 1 for name in texts if name}})
         return Call(texts[feature], "boolean", (field,), feature)
 
@@ -226,7 +228,7 @@ class Expressions(Tables):
         """Conjuncts of a WHERE, of which some look into other queries."""
         found: list[Scalar] = []
         for _ in range(self.few(*counts)):
-            nested = self.subquery_predicate(around, fields) if self.chance(0.3) else None
+            nested = self.subquery_predicate(around, fields) if self.chance(0.4) else None
             found.append(nested if nested is not None else self.predicate(fields))
         return tuple(found)
 
@@ -242,7 +244,9 @@ class Expressions(Tables):
         ]
         if not pairs:
             return None
-        one, other = self.choice(pairs)
+        # Numbers and words meet more often than moments do.
+        likely = [pair for pair in pairs if pair[0].type in ("int", "string")]
+        one, other = self.choice(likely if likely and self.chance(0.8) else pairs)
         operator = self.choice(operators)
         feature = "null_safe" if operator == "<=>" else ""
         if feature and not self.wants(feature, 1):

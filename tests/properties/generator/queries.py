@@ -8,8 +8,8 @@ from tests.properties.case import Case, Table
 from tests.properties.features import Weights
 from tests.properties.generator.dice import Around, Known
 from tests.properties.generator.expressions import Fields
-from tests.properties.generator.relations import DEPTH_MAX
 from tests.properties.generator.recursion import Recursions
+from tests.properties.generator.relations import DEPTH_MAX
 from tests.properties.tree import (
     Call,
     Cte,
@@ -29,6 +29,8 @@ from tests.properties.tree import (
 from tests.properties.types import PLAIN, is_comparable
 
 SETS = {"union": 1, "union_all": 3, "intersect": 0.7, "intersect_all": 0.7, "except": 0.7, "except_all": 0.7}
+#: rows of these meet often
+FEW_VALUES = ("int", "int", "string", "string", "boolean", "date", *PLAIN)
 GROUPED = ("group_by", "global_aggregate")
 
 
@@ -45,7 +47,8 @@ class Generator(Recursions):
         while not reads_a_table(query):
             self.relations_left = max(left, 1)
             query = self.select(Around(self.known_tables(tables)), None)
-        steps = tuple(self.step(tables) for _ in range(self.few(1, 2, 2, 3)))
+        used = tuple(table for table in tables if table.name in names_in(query))
+        steps = tuple(self.step(used if self.chance(0.9) else tables) for _ in range(self.few(1, 2, 2, 3)))
         return Case(tables, query, steps, self.ties)
 
     def known_tables(self, tables: tuple[Table, ...]) -> tuple[Known, ...]:
@@ -71,10 +74,18 @@ class Generator(Recursions):
         return self.select(around, want)
 
     def set_operation(self, around: Around, want: tuple[str, ...] | None, kind: str) -> Query:
-        types = want or tuple(self.choice(PLAIN) for _ in range(self.few(1, 2, 2, 3)))
+        types = want or tuple(self.choice(FEW_VALUES) for _ in range(self.few(1, 1, 2, 3)))
         left = self.query(around.deeper(around.outer), types)
-        right = self.query(around.deeper(around.outer), types)
-        return SetOperation(left, right, kind.upper().replace("_", " "))
+        if isinstance(left, Select) and left.limit is None and self.chance(0.4):
+            # Two looks at the same rows, so that there is something in common.
+            right: Query = self.with_other_names(replace(left, where=(), having=(), qualify=()))
+        else:
+            right = self.query(around.deeper(around.outer), types)
+        arms = (left, right) if self.chance(0.7) else (right, left)
+        return SetOperation(*arms, kind.upper().replace("_", " "))
+
+    def with_other_names(self, query: Select) -> Select:
+        return replace(query, items=tuple(Item(item.value, self.fresh("c")) for item in query.items))
 
     def with_(self, around: Around, want: tuple[str, ...] | None) -> With:
         """One or more named queries; a later one may use those before it, and the body each of them several times."""
@@ -99,7 +110,11 @@ class Generator(Recursions):
 
     def select(self, around: Around, want: tuple[str, ...] | None) -> Select:
         source, fields = self.source(around)
-        where = self.conditions(around, fields, 0, 0, 1, 1, 2)
+        where = (
+            self.conditions(around, fields, 0, 0, 0, 1, 1, 2)
+            if around.depth == 0
+            else self.conditions(around, fields, 0, 0, 1)
+        )
         grouped = any(self.weights[name] for name in GROUPED)
         if grouped and self.chance(0.38):
             made = self.grouped(around, source, fields, where, want)
@@ -178,4 +193,8 @@ class Generator(Recursions):
 def reads_a_table(query: Query) -> bool:
     """What reads none would never change."""
     made = {node.name for node in walk(query) if isinstance(node, Cte | Recursion)}
-    return any(isinstance(node, Named) and node.name not in made for node in walk(query))
+    return bool(names_in(query) - made)
+
+
+def names_in(query: Query) -> set[str]:
+    return {node.name for node in walk(query) if isinstance(node, Named)}

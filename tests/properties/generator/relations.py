@@ -52,7 +52,7 @@ class Relations(Windows):
         """One relation under an alias of its own."""
         alias = self.fresh("m")
         self.relations_left -= 1
-        shares = {"table": 10.0, "values": 0.4, "no_from": 0.3}
+        shares = {"table": 10.0, "values": 0.3, "no_from": 0.2}
         if around.depth < DEPTH_MAX and self.relations_left > 0:
             shares["derived_table"] = 4.5 / (1 + around.depth)
         match self.pick(shares):
@@ -87,7 +87,12 @@ class Relations(Windows):
         if not is_last:
             # JOIN binds closer than a comma, which may therefore only be the last.
             del shares["comma_join"]
+        if self.products_left <= 0:
+            del shares["cross_join"]
+            shares.pop("comma_join", None)
         kind = self.pick(shares, otherwise="cross_join")
+        if kind in ("cross_join", "comma_join"):
+            self.products_left -= 1
         if kind == "lateral":
             return self.lateral(around, left, fields)
         right, added = self.member(around)
@@ -108,7 +113,8 @@ class Relations(Windows):
 
     def on(self, left: Fields, right: Fields) -> tuple[tuple[Scalar, ...], bool]:
         """Conjuncts of ON, and whether one of them is an equality."""
-        if self.wants("non_equi_join", 0.18):
+        if self.products_left > 0 and self.wants("non_equi_join", 0.18):
+            self.products_left -= 1
             made = self.equality(left, right, ("<", "<>", ">="))
             if made is not None:
                 return (made,), False

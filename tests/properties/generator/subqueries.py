@@ -20,7 +20,7 @@ class Subqueries(Relations):
 
     def subquery_predicate(self, around: Around, fields: Fields) -> Scalar | None:
         """A condition with a query in it; None where there is no place for one."""
-        if around.depth >= DEPTH_MAX or self.relations_left <= 0:
+        if around.depth >= DEPTH_MAX or self.relations_left <= -2:
             return None
         kind = self.pick(PREDICATES)
         made = self._predicate(kind, around, fields) if kind else None
@@ -58,7 +58,7 @@ class Subqueries(Relations):
 
     def subquery_value(self, around: Around, fields: Fields) -> Scalar | None:
         """A subquery in a SELECT list: as it is, or in an expression."""
-        if self.relations_left <= 0 or not self.wants("subquery_in_select", 1):
+        if self.relations_left <= -2 or not self.wants("subquery_in_select", 1):
             return None
         feature = "subquery_in_select"
         if self.wants("scalar_subquery", 0.5):

@@ -37,7 +37,7 @@ class Tables(Dice):
         for letter in sorted(self.random.sample(sorted(FURTHER), self.few(0, 0, 1, 1, 2))):
             types[letter] = FURTHER[letter]
         columns = tuple(Column(letter, type_) for letter, type_ in types.items())
-        size = self.few(0, 1, 2, 4, 6, 8)
+        size = 0 if self.chance(0.06) else self.few(2, 3, 4, 5, 6, 7, 8)
         rows = [self.row(columns) for _ in range(size)]
         rows += [self.choice(rows) for _ in range(self.few(0, 0, 0, 1, 2)) if rows]
         return Table(name, columns, tuple(rows))
@@ -46,7 +46,7 @@ class Tables(Dice):
         return tuple(self.value(column) for column in columns)
 
     def value(self, column: Column) -> object:
-        if self.chance(0.18):
+        if self.chance(0.15):
             return None
         match column.type:
             case "string":
@@ -71,7 +71,7 @@ class Tables(Dice):
         if self.chance(0.08):
             return self.together(tables)
         statements: list[Statement] = []
-        for _ in range(self.few(1, 1, 1, 2, 2, 3)):
+        for _ in range(self.few(1, 2, 2, 3)):
             statements += self.statements(self.choice(tables))
         return Step(tuple(statements))
 
@@ -114,8 +114,11 @@ class Tables(Dice):
     def condition(self, table: Table) -> Condition | None:
         if self.chance(0.12):
             return None
-        column = self.choice(table.columns)
+        column = self.choice((*table.columns[:2], self.choice(table.columns)))
         if self.chance(0.15):
             return Condition(column.name, "IS NULL", None, column.type)
-        operator = "<>" if self.chance(0.15) else "="
-        return Condition(column.name, operator, self.value(column), column.type)
+        operator = "<>" if self.chance(0.2) else "="
+        there = [value for value in (row[table.columns.index(column)] for row in table.rows) if value is not None]
+        # Mostly something that was there at first, so that rows are hit.
+        value = self.choice(there) if there and self.chance(0.8) else self.value(column)
+        return Condition(column.name, operator, value, column.type)
