@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from engine.records import Column
 from tests.properties.tree import Query, features_of
+from tests.support.fake_lake import FakeLake
 from tests.support.view_test import Row, write_row
 
 
@@ -39,8 +40,11 @@ class Insert:
     rows: tuple[Row, ...]
 
     def sql(self) -> str:
+        return f"INSERT INTO {self.table} {self.values()}"
+
+    def values(self) -> str:
         rows = ", ".join(f"({', '.join(map(self._cell, row, self.columns))})" for row in self.rows)
-        return f"INSERT INTO {self.table} VALUES {rows}"
+        return f"VALUES {rows}"
 
     @staticmethod
     def _cell(value: object, column: Column) -> str:
@@ -75,8 +79,11 @@ class Update:
     where: Condition | None
 
     def sql(self) -> str:
-        sets = ", ".join(f"{name} = {self._new(name, value)}" for name, value in self.sets)
+        sets = ", ".join(f"{name} = {value}" for name, value in self.assignments())
         return f"UPDATE {self.table} SET {sets}{_where(self.where)}"
+
+    def assignments(self) -> list[tuple[str, str]]:
+        return [(name, self._new(name, value)) for name, value in self.sets]
 
     @staticmethod
     def _new(name: str, value: object) -> str:
@@ -94,6 +101,21 @@ class Step:
 
     def sql(self) -> str:
         return ";\n".join(statement.sql() for statement in self.statements)
+
+    def run(self, lake: FakeLake) -> None:
+        """The same as running its SQL, but without anybody reading it."""
+        for statement in self.statements:
+            where = for_duckdb(_where(getattr(statement, "where", None)))
+            match statement:
+                case Insert():
+                    lake.append(statement.table, for_duckdb(statement.values()))
+                case InsertAgain():
+                    lake.append(statement.table, f"SELECT * FROM {statement.table} {where}")
+                case Delete():
+                    lake.delete(statement.table, where)
+                case Update():
+                    sets = [(name, for_duckdb(value)) for name, value in statement.assignments()]
+                    lake.update(statement.table, sets, where)
 
 
 @dataclass(frozen=True)
@@ -150,6 +172,11 @@ def literal(value: object, type_: str) -> str:
             return f"DATE '{value}'"
         case _:
             return "'" + str(value).replace("'", "''") + "'"
+
+
+def for_duckdb(text: str) -> str:
+    """The little that DuckDB writes otherwise in a statement."""
+    return text.replace("TIMESTAMP_NTZ '", "TIMESTAMP '")
 
 
 def _where(condition: Condition | None) -> str:

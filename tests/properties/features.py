@@ -1,7 +1,7 @@
 """Everything that a generated query can have, with how often it has it, and what of it the compiler covers.
 
 A weight multiplies the chance that the generator gives a feature by itself: 0 is never, 1 as often as is usual.
-`--only` and `--without` take the names of features and of groups.
+`--only` and `--without` take the names of features and of groups, and `covered` for what must not be refused.
 """
 
 from __future__ import annotations
@@ -61,6 +61,9 @@ COVERED: frozenset[str] = frozenset(
     )
 )  # fmt: skip
 
+#: Reasons that are no gap but a decision; a query that is covered may be refused because of them.
+DECIDED = ("of double below another operator",)
+
 Weights = dict[str, float]
 
 
@@ -76,7 +79,7 @@ def weights(only: Iterable[str] = (), without: Iterable[str] = (), *, spark: boo
 def _named(names: Iterable[str]) -> list[str]:
     found: list[str] = []
     for name in names:
-        if name not in GROUPS and name not in FEATURES:
+        if name not in GROUPS and name not in FEATURES and name != "covered":
             raise ValueError(f"no feature is called {name}; there are {', '.join([*GROUPS, *FEATURES])}")
-        found += GROUPS.get(name, (name,))
+        found += COVERED if name == "covered" else GROUPS.get(name, (name,))
     return found

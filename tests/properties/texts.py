@@ -6,15 +6,15 @@ Nothing of the compiler is asked here; what fails here is a mistake of the gener
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
-import sqlglot
+import duckdb
+from sqlglot.errors import SqlglotError
 
-from engine.compile.dialect import Spark4
 from tests.properties.case import Case
 from tests.properties.features import Weights
 from tests.properties.oracles import partitions, unoptimized
 from tests.properties.tree import Query
+from tests.support.duck_analyzer import for_duckdb
 from tests.support.fake_lake import FakeLake
 from tests.support.multisets import same_rows, written
 from tests.support.view_test import Row
@@ -28,8 +28,7 @@ def check_texts(case: Case, seed: int, chosen: Weights) -> None:
     queries = _asked(case, seed, chosen)
     _check_once(lake, case, queries)
     for step in case.steps:
-        if step.statements:
-            lake.run(step.sql())
+        step.run(lake)
     _check_once(lake, case, queries)
 
 
@@ -38,10 +37,6 @@ def _asked(case: Case, seed: int, chosen: Weights) -> list[str]:
     three = partitions(case, seed, chosen) or ()
     every: tuple[Query, ...] = (case.query, unoptimized(case.query), *three)
     return [for_duckdb(query.sql()) for query in every]
-
-
-def for_duckdb(text: str) -> str:
-    return sqlglot.parse_one(text, dialect=Spark4).sql("duckdb")
 
 
 def _check_once(lake: FakeLake, case: Case, queries: list[str]) -> None:
@@ -72,15 +67,9 @@ def _same(one: list[Row], other: list[Row], how: str) -> None:
 
 def is_valid(case: Case) -> bool:
     """Does DuckDB understand the text?"""
-    import duckdb
-
     lake = FakeLake(case.relations)
     try:
         lake.rows(f"EXPLAIN {for_duckdb(case.query.sql())}")
-    except (duckdb.Error, sqlglot.errors.SqlglotError):
+    except (duckdb.Error, SqlglotError):
         return False
     return True
-
-
-def without_steps(case: Case) -> Case:
-    return replace(case, steps=())
