@@ -11,6 +11,7 @@ from collections.abc import Iterable
 #: without these there is no query; every selection has them
 ALWAYS = ("filter",)
 
+#: A group names also what it cannot do without: groups and scalar subqueries need something to compute.
 GROUPS: dict[str, tuple[str, ...]] = {
     "expressions": (
         "arithmetic", "case", "coalesce", "nullif", "casts", "strings", "dates", "in_list", "between", "like", "logic",
@@ -22,7 +23,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "semi_joins": ("semi_join", "anti_join"),
     "relations": ("derived_table", "cte", "values", "no_from"),
     "sets": ("union", "union_all", "intersect", "intersect_all", "except", "except_all", "distinct"),
-    "groups": ("group_by", "global_aggregate", "group_by_ordinal", "group_by_alias", "having"),
+    "groups": ("group_by", "global_aggregate", "group_by_ordinal", "group_by_alias", "having", "count"),
     "grouping_sets": ("rollup", "cube", "grouping_sets", "grouping_function"),
     "aggregates": ("count", "sum", "avg", "over_aggregates"),
     "more_aggregates": (
@@ -37,17 +38,18 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "subqueries": (
         "in_subquery", "not_in_subquery", "in_pair", "exists", "not_exists", "scalar_subquery", "correlated",
         "correlated_inequality", "subquery_in_select", "subquery_in_having", "subquery_under_or",
+        "global_aggregate", "count",
     ),
-    "lateral": ("lateral",),
+    "lateral": ("lateral", "correlated"),
     "explode": ("explode",),
-    "recursive": ("recursive",),
+    "recursive": ("recursive", "inner_join"),
     "ties": ("ties",),
     "noisy_doubles": ("noisy_doubles",),
     # what DuckDB does otherwise, or sqlglot writes otherwise for it: only where Spark computes
     "spark_only": ("outer_explode", "empty_grand_total"),
 }  # fmt: skip
 
-FEATURES: tuple[str, ...] = (*ALWAYS, *(name for names in GROUPS.values() for name in names))
+FEATURES = tuple(dict.fromkeys((*ALWAYS, *(name for names in GROUPS.values() for name in names))))
 
 #: only --spark has these
 SPARK_ONLY = frozenset(GROUPS["spark_only"])

@@ -44,17 +44,24 @@ LITERALS = {
 
 def shrink(case: Case, fails: Callable[[Case], bool], tries_max: int = TRIES_MAX) -> Case:
     """The smallest case found for which `fails` still says yes."""
-    tries, found = 0, True
-    while found:
-        found = False
-        for candidate in smaller(case):
+    tries, start = 0, 0
+    been = {case}
+    while True:
+        # What did not help before a cut seldom helps after it, so each round goes on where the last one ended.
+        cuts = list(smaller(case))
+        order = [*range(start, len(cuts)), *range(min(start, len(cuts)))]
+        for place in order:
+            if cuts[place] in been:
+                continue
             tries += 1
             if tries > tries_max:
                 return case
-            if fails(candidate):
-                case, found = candidate, True
+            if fails(cuts[place]):
+                case, start = cuts[place], place
+                been.add(case)
                 break
-    return case
+        else:
+            return case
 
 
 def smaller(case: Case) -> Iterator[Case]:
@@ -175,11 +182,30 @@ def _without_column(case: Case, table: Table, name: str) -> Case | None:
 
 def _simpler(query: Query) -> Iterator[Query]:
     """The query with one thing less, somewhere in it. What named the thing may be left hanging."""
+    yield from _queries_inside(query)
     yield from _fewer_outputs(query)
     yield from _cuts(query)
 
 
+def _queries_inside(query: Query) -> Iterator[Query]:
+    """Each query that is somewhere in it, alone; what was named before it comes along."""
+    ctes = tuple(node for node in walk(query) if isinstance(node, Cte | Recursion))
+    length = len(query.sql())
+    for node in walk(query):
+        if node is not query and isinstance(node, Select | SetOperation | With):
+            used = {inner.name for inner in walk(node) if isinstance(inner, Named)}
+            needed = tuple(cte for cte in ctes if cte.name in used)
+            alone = With(needed, node) if needed else node
+            if len(alone.sql()) < length:
+                yield alone
+
+
 def _cuts(value: Any) -> Iterator[Any]:
+    if isinstance(value, Recursion):
+        # Without its counter it might never end.
+        for anchor in _cuts(value.anchor):
+            yield replace(value, anchor=anchor)
+        return
     yield from _own_cuts(value)
     for each in fields(value):
         part = getattr(value, each.name)
@@ -278,6 +304,8 @@ def _of_grouping(grouping: Grouping) -> Iterator[Grouping]:
 
 def _of_with(query: With) -> Iterator[Query]:
     yield query.body
+    if not query.ctes:
+        return
     for number, cte in enumerate(query.ctes):
         rest = query.ctes[:number] + query.ctes[number + 1 :]
         yield replace(query, ctes=rest)

@@ -138,7 +138,9 @@ class Join:
 
     @property
     def features(self) -> tuple[str, ...]:
-        found = [JOIN_FEATURES[self.how]]
+        # A comma before LATERAL joins nothing: the row itself says what belongs to it.
+        lateral = isinstance(self.right, Derived) and self.right.lateral and self.how == ","
+        found = [] if lateral else [JOIN_FEATURES[self.how]]
         found += ["using"] if self.using and not self.natural else []
         found += ["natural_join"] if self.natural else []
         found += ["non_equi_join"] if self.on and not self.equal else []

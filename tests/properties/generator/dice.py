@@ -31,13 +31,11 @@ class Around:
 
     relations: tuple[Known, ...]
     depth: int = 0
-    #: columns of the queries around it
-    outer: tuple[Ref, ...] = ()
-    #: is it lateral, or a subquery, so that it may look at `outer` at all?
-    plain: bool = False
+    #: Does it look at a row outside? Then DuckDB has no semi join in its FROM.
+    correlated: bool = False
 
-    def deeper(self, outer: tuple[Ref, ...] = ()) -> Around:
-        return Around(self.relations, self.depth + 1, outer, self.plain)
+    def deeper(self, *, correlated: bool = False) -> Around:
+        return Around(self.relations, self.depth + 1, correlated)
 
 
 class Dice:

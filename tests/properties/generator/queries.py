@@ -75,12 +75,12 @@ class Generator(Recursions):
 
     def set_operation(self, around: Around, want: tuple[str, ...] | None, kind: str) -> Query:
         types = want or tuple(self.choice(FEW_VALUES) for _ in range(self.few(1, 1, 2, 3)))
-        left = self.query(around.deeper(around.outer), types)
+        left = self.query(around.deeper(), types)
         if isinstance(left, Select) and left.limit is None and self.chance(0.4):
             # Two looks at the same rows, so that there is something in common.
             right: Query = self.with_other_names(replace(left, where=(), having=(), qualify=()))
         else:
-            right = self.query(around.deeper(around.outer), types)
+            right = self.query(around.deeper(), types)
         arms = (left, right) if self.chance(0.7) else (right, left)
         return SetOperation(*arms, kind.upper().replace("_", " "))
 
@@ -105,7 +105,7 @@ class Generator(Recursions):
             ctes.append(made)
         # What was named shall be used, also where there is not much left to be used.
         self.relations_left = max(self.relations_left, 2)
-        body = self.select(Around(relations, around.depth, around.outer, around.plain), want)
+        body = self.select(Around(relations, around.depth), want)
         return With(tuple(ctes), body) if ctes else With((), body)
 
     def select(self, around: Around, want: tuple[str, ...] | None) -> Select:

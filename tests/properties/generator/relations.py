@@ -87,14 +87,18 @@ class Relations(Windows):
         if not is_last:
             # JOIN binds closer than a comma, which may therefore only be the last.
             del shares["comma_join"]
+        if around.correlated:
+            del shares["semi_join"], shares["anti_join"]
         if self.products_left <= 0:
             del shares["cross_join"]
             shares.pop("comma_join", None)
-        kind = self.pick(shares, otherwise="cross_join")
+        kind = self.pick(shares)
+        if not kind:
+            return left, fields
         if kind in ("cross_join", "comma_join"):
             self.products_left -= 1
         if kind == "lateral":
-            return self.lateral(around, left, fields)
+            return self.lateral(around, left, fields, is_last)
         right, added = self.member(around)
         if self.relations_left > 0 and self.wants("nested_join", 0.1):
             right, added = self.joined(around, right, added, is_last=False)
@@ -102,12 +106,16 @@ class Relations(Windows):
             merged = self.merged(kind, left, fields, right, added)
             if merged is not None:
                 return merged
-            kind = self.pick({"inner_join": 1, "left_join": 1}, otherwise="cross_join")
+            kind = self.pick({"inner_join": 1, "left_join": 1})
         right, added = self.apart(fields, right, added)
+        if {name.name for name in added} & {name.name for name in fields if not name.table}:
+            return left, fields
+        if kind in ("cross_join", "comma_join"):
+            return Join(left, right, WORDS[kind]), fields + added
         conditions, equal = self.on(fields, added)
-        if kind in ("cross_join", "comma_join") or not conditions:
-            word = WORDS[kind] if kind in ("cross_join", "comma_join") else "CROSS JOIN"
-            return Join(left, right, word), fields + added
+        if not kind or not conditions:
+            # Nothing that the two have in common.
+            return (Join(left, right, "CROSS JOIN"), fields + added) if self.weights["cross_join"] else (left, fields)
         shown = fields if kind in ("semi_join", "anti_join") else fields + added
         return Join(left, right, WORDS[kind], conditions, equal=equal), shown
 
@@ -143,7 +151,9 @@ class Relations(Windows):
             return None
         if kind == "using":
             shared = shared[: self.few(1, 1, 2)]
-        how = self.pick({"inner_join": 3, "left_join": 2, "full_join": 1, "right_join": 0.5}, otherwise="inner_join")
+        how = self.pick({"inner_join": 3, "left_join": 2, "full_join": 1, "right_join": 0.5})
+        if not how:
+            return None
         common = tuple(replace(mine[name], table="") for name in shared)
         rest = tuple(field for field in (*fields, *added) if field.name not in shared)
         join = Join(left, right, WORDS[how], using=tuple(shared), natural=kind == "natural_join")
@@ -153,7 +163,7 @@ class Relations(Windows):
         """A name that stands for two merged columns must not be a name of the other side as well."""
         bare = {field.name for field in fields if not field.table} | {field.name for field in added if not field.table}
         both = {field.name for field in fields} & {field.name for field in added}
-        return self.renamed(right, added) if bare & both else (right, added)
+        return self.renamed(right, added) if bare & both and self.weights["derived_table"] else (right, added)
 
     def renamed(self, relation: Relation, fields: Fields) -> tuple[Relation, Fields]:
         """The relation as a derived table, each column under a new name."""
@@ -161,17 +171,19 @@ class Relations(Windows):
         query = Select(tuple(Item(field, self.fresh("c")) for field in fields), relation)
         return Derived(query, alias), _under(alias, outputs(query))
 
-    def lateral(self, around: Around, left: Relation, fields: Fields) -> tuple[Relation, Fields]:
+    def lateral(self, around: Around, left: Relation, fields: Fields, is_last: bool) -> tuple[Relation, Fields]:
         """A derived table that looks at the row beside which it stands."""
         outer = tuple(field for field in fields if field.table)
         query = self.correlated_query(around, outer)
         alias = self.fresh("m")
         derived = Derived(query, alias, lateral=True, feature="lateral")
-        how = self.pick({"comma": 1, "cross": 1, "left_join": 1})
+        how = self.pick({"cross_join": 1, "left_join": 1, "inner_join": 1})
+        if not how and not is_last:
+            return left, fields
         added = _under(alias, outputs(query))
-        if how == "left_join":
-            return Join(left, derived, "LEFT JOIN", (Call("TRUE", "boolean"),)), fields + added
-        return Join(left, derived, "CROSS JOIN"), fields + added
+        # Without any of them it is a comma, which must be the last.
+        always = () if how in ("", "cross_join") else (Call("TRUE", "boolean"),)
+        return Join(left, derived, WORDS[how or "comma_join"], always), fields + added
 
     def correlated_query(self, around: Around, outer: Fields) -> Select:
         raise AssertionError("provided by the part that makes subqueries")

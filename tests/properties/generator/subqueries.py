@@ -77,14 +77,15 @@ class Subqueries(Relations):
         """For IN: any query that has such columns, or one that looks outside."""
         if not self.is_correlated(outer):
             return self.query(around.deeper(), types)
-        source, fields = self.source(around.deeper())
+        source, fields = self.source(around.deeper(correlated=True))
         where = self.correlation(outer, fields) + self.conditions(around.deeper(), fields, 0, 0, 1)
         return Select(tuple(Item(self.scalar(t, fields), self.fresh("c")) for t in types), source, where)
 
     def looked_for(self, around: Around, outer: Fields) -> Query:
         """For EXISTS, where only the number of rows matters."""
-        source, fields = self.source(around.deeper())
-        where = self.correlation(outer, fields) if self.is_correlated(outer) else ()
+        correlated = self.is_correlated(outer)
+        source, fields = self.source(around.deeper(correlated=correlated))
+        where = self.correlation(outer, fields) if correlated else ()
         where += self.conditions(around.deeper(), fields, 0, 0, 1)
         item = Item(self.choice((Call("1", "int"), *fields[:2])), self.fresh("c"))
         if self.wants("having", 0.08) and self.wants("group_by", 1):
@@ -96,8 +97,8 @@ class Subqueries(Relations):
 
     def one_number(self, around: Around, outer: Fields) -> Query:
         """A query that gives one row with a number, whatever the tables hold."""
-        source, fields = self.source(around.deeper())
         correlated = self.is_correlated(outer)
+        source, fields = self.source(around.deeper(correlated=correlated))
         where = self.correlation(outer, fields) if correlated else ()
         where += self.conditions(around.deeper(), fields, 0, 0, 1)
         integers = [field for field in fields if field.type in ("int", "bigint")]
@@ -111,11 +112,11 @@ class Subqueries(Relations):
 
     def correlated_query(self, around: Around, outer: Fields) -> Select:
         """For LATERAL: rows, groups or the first few rows that belong to the row outside; or an expression of it."""
-        if self.chance(0.2) and outer:
+        if outer and self.wants("no_from", 0.25):
             values = [self.expression(outer) for _ in range(self.few(1, 2))]
             return Select(tuple(Item(value, self.fresh("c")) for value in values))
         inner = around.deeper()
-        source, fields = self.source(inner)
+        source, fields = self.source(around.deeper(correlated=True))
         where = self.correlation(outer, fields) + self.conditions(inner, fields, 0, 0, 1)
         if self.wants("group_by", 0.4) and self.wants("global_aggregate", 1):
             items = tuple(Item(self.aggregate(fields, False), self.fresh("c")) for _ in range(self.few(1, 2)))
