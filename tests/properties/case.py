@@ -7,7 +7,8 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from engine.records import Column
-from tests.properties.tree import Query, features_of
+from tests.properties.tree import Query
+from tests.properties.walk import features_of
 from tests.support.fake_lake import FakeLake
 from tests.support.view_test import Row, write_row
 

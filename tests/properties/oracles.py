@@ -24,10 +24,9 @@ from tests.properties.tree import (
     Select,
     Window,
     outputs,
-    rebuilt,
-    walk,
 )
 from tests.properties.types import is_comparable
+from tests.properties.walk import rebuilt, walk
 
 #: cannot be hidden in a CASE: Spark looks for these comparisons to take a subquery apart
 LEFT_OPEN = ("correlated", "correlated_inequality")

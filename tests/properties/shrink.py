@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from tests.properties.case import Case, Condition, Insert, Step, Table, Update
+from tests.properties.case import Case
 from tests.properties.repair import repaired
 from tests.properties.scope import known_tables
+from tests.properties.shrink_data import fewer, fewer_steps, less_data, without_unused_tables
 from tests.properties.tree import (
     Call,
     Cte,
@@ -28,10 +29,9 @@ from tests.properties.tree import (
     Window,
     With,
     outputs,
-    rebuilt,
-    walk,
 )
 from tests.properties.types import spark_type
+from tests.properties.walk import rebuilt, walk
 
 #: how often a case is cut, at most
 TRIES_MAX = 2_500
@@ -66,7 +66,7 @@ def shrink(case: Case, fails: Callable[[Case], bool], tries_max: int = TRIES_MAX
 
 def smaller(case: Case) -> Iterator[Case]:
     """Every case with one thing less."""
-    yield from _fewer_steps(case)
+    yield from fewer_steps(case)
     known = known_tables(case)
     seen = {case.query.sql()}
     for cut in _simpler(case.query):
@@ -75,106 +75,8 @@ def smaller(case: Case) -> Iterator[Case]:
             text = query.sql()
             if text not in seen:
                 seen.add(text)
-                yield _without_unused_tables(replace(case, query=query))
-    yield from _less_data(case)
-
-
-# ---------------------------------------------------------------- steps and data
-
-
-def _fewer_steps(case: Case) -> Iterator[Case]:
-    steps = case.steps
-    if len(steps) > 1:
-        yield replace(case, steps=(Step(tuple(each for step in steps for each in step.statements)),))
-    for number in range(len(steps)):
-        yield replace(case, steps=steps[:number] + steps[number + 1 :])
-    for number, step in enumerate(steps):
-        for place in range(len(step.statements)):
-            rest = step.statements[:place] + step.statements[place + 1 :]
-            yield replace(case, steps=(*steps[:number], Step(rest), *steps[number + 1 :]))
-
-
-def _less_data(case: Case) -> Iterator[Case]:
-    for number, table in enumerate(case.tables):
-        for rows in _fewer(table.rows):
-            yield replace(case, tables=(*case.tables[:number], replace(table, rows=rows), *case.tables[number + 1 :]))
-    for number, step in enumerate(case.steps):
-        for place, statement in enumerate(step.statements):
-            for cut in _simpler_statement(statement):
-                made = Step((*step.statements[:place], cut, *step.statements[place + 1 :]))
-                yield replace(case, steps=(*case.steps[:number], made, *case.steps[number + 1 :]))
-    for table in case.tables:
-        for column in table.columns:
-            if len(table.columns) > 1 and f".{column.name}" not in case.query.sql():
-                cut_case = _without_column(case, table, column.name)
-                if cut_case is not None:
-                    yield cut_case
-
-
-def _simpler_statement(statement: Any) -> Iterator[Any]:
-    match statement:
-        case Insert():
-            for rows in _fewer(statement.rows):
-                if rows:
-                    yield replace(statement, rows=rows)
-        case Update():
-            for sets in _fewer(statement.sets):
-                if sets:
-                    yield replace(statement, sets=sets)
-    if isinstance(getattr(statement, "where", None), Condition):
-        yield replace(statement, where=None)
-
-
-def _fewer(elements: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    half = len(elements) // 2
-    if half > 1:
-        yield elements[half:]
-        yield elements[:half]
-    for number in range(len(elements)):
-        yield elements[:number] + elements[number + 1 :]
-
-
-def _without_unused_tables(case: Case) -> Case:
-    used = {node.name for node in walk(case.query) if isinstance(node, Named)}
-    kept = tuple(table for table in case.tables if table.name in used)
-    if not kept or len(kept) == len(case.tables):
-        return case
-    names = {table.name for table in kept}
-    steps = tuple(Step(tuple(each for each in step.statements if each.table in names)) for step in case.steps)
-    return replace(case, tables=kept, steps=steps)
-
-
-def _without_column(case: Case, table: Table, name: str) -> Case | None:
-    """The table without a column, and the statements without it too; None where one depends on it."""
-    place = [column.name for column in table.columns].index(name)
-
-    def cut_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
-        return row[:place] + row[place + 1 :]
-
-    steps = []
-    for step in case.steps:
-        statements: list[Any] = []
-        for statement in step.statements:
-            if statement.table != table.name:
-                statements.append(statement)
-                continue
-            where = getattr(statement, "where", None)
-            if where is not None and where.column == name:
-                return None
-            match statement:
-                case Insert():
-                    rows = tuple(map(cut_row, statement.rows))
-                    statements.append(replace(statement, columns=cut_row(statement.columns), rows=rows))
-                case Update():
-                    sets = tuple(each for each in statement.sets if each[0] != name)
-                    if sets:
-                        statements.append(replace(statement, sets=sets))
-                case _:
-                    statements.append(statement)
-        steps.append(Step(tuple(statements)))
-    smaller_table = replace(table, columns=cut_row(table.columns), rows=tuple(map(cut_row, table.rows)))
-    tables = tuple(smaller_table if each.name == table.name else each for each in case.tables)
-    return replace(case, tables=tables, steps=tuple(steps))
+                yield without_unused_tables(replace(case, query=query))
+    yield from less_data(case)
 
 
 # ---------------------------------------------------------------- queries
@@ -268,13 +170,8 @@ def _of_select(query: Select) -> Iterator[Query]:
 
 
 def _inside(value: Any) -> Any:
-    def without_aggregate(node: Any) -> Any:
-        return node
-
     inner = next((node for node in walk(value) if isinstance(node, Ref)), None)
-    if inner is not None and inner.type == value.type:
-        return inner
-    return _literal(value.type) if not isinstance(value, Ref) else without_aggregate(value)
+    return inner if inner is not None and inner.type == value.type else _literal(value.type)
 
 
 def _without_key(query: Select, key: Any) -> Select:
@@ -343,7 +240,7 @@ def _of_relation(relation: Relation) -> Iterator[Relation]:
         case Exploded():
             yield relation.input
         case Values():
-            for rows in _fewer(relation.rows):
+            for rows in fewer(relation.rows):
                 if rows:
                     yield replace(relation, rows=rows)
 

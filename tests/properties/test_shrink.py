@@ -12,7 +12,8 @@ from tests.properties.repair import repaired
 from tests.properties.scope import known_tables
 from tests.properties.shrink import shrink, smaller
 from tests.properties.texts import is_valid
-from tests.properties.tree import Item, Named, Ref, Select, features_of
+from tests.properties.tree import Item, Named, Ref, Select
+from tests.properties.walk import features_of
 from tests.support.view_test import parse_view_test
 
 

@@ -6,10 +6,10 @@ Types are Spark's, but for a few words of the generator's own that say more (see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
+
+from tests.properties.walk import walk
 
 
 @dataclass(frozen=True)
@@ -362,43 +362,3 @@ def _all(conditions: tuple[Scalar, ...]) -> str:
 def _arm(query: Query) -> str:
     plain = isinstance(query, Select) and not query.order and query.limit is None
     return query.sql() if plain else f"({query.sql()})"
-
-
-@cache
-def _parts_of(kind: type) -> tuple[str, ...] | None:
-    return tuple(each.name for each in fields(kind)) if hasattr(kind, "__dataclass_fields__") else None
-
-
-def walk(value: object) -> Iterator[Any]:
-    """A value and every dataclass in it, outer ones first."""
-    if isinstance(value, tuple):
-        for each in value:
-            yield from walk(each)
-        return
-    names = _parts_of(type(value))
-    if names is not None:
-        yield value
-        for name in names:
-            yield from walk(getattr(value, name))
-
-
-def features_of(value: object) -> frozenset[str]:
-    """What a query makes use of, in the words of `features.py`."""
-    found: set[str] = set()
-    for node in walk(value):
-        found.update(getattr(node, "features", ()))
-        found.add(getattr(node, "feature", ""))
-    return frozenset(found - {""})
-
-
-def rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same with every part changed, inner ones first."""
-    if isinstance(value, tuple):
-        return tuple(rebuilt(each, change) for each in value)
-    names = _parts_of(type(value))
-    if names is None:
-        return value
-    made = {name: rebuilt(getattr(value, name), change) for name in names}
-    if any(made[name] is not getattr(value, name) for name in names):
-        value = replace(value, **made)
-    return change(value)

@@ -24,9 +24,9 @@ from tests.properties.tree import (
     SetOperation,
     With,
     outputs,
-    walk,
 )
 from tests.properties.types import PLAIN, is_comparable
+from tests.properties.walk import walk
 
 SETS = {"union": 1, "union_all": 3, "intersect": 0.7, "intersect_all": 0.7, "except": 0.7, "except_all": 0.7}
 #: rows of these meet often
