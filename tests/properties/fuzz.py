@@ -7,28 +7,26 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import multiprocessing
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.compile.bind import STATEMENT_RULES
-from engine.compile.optimize import PLAN_RULES
-from engine.compile.pipeline import Analyzer, Request, compile_query
-from engine.errors import QueryError, TrickleError
-from engine.records import ReasonCode
-from tests.properties.case import Case, smaller
-from tests.properties.generate import Generator
-from tests.support.duck_analyzer import DuckAnalyzer, Relations
-from tests.support.fake_lake import FakeLake, FakeStreamTable
-from tests.support.spark_types import UNKNOWN
-from tests.support.view_runner import check_against_recompute
+from tests.properties.case import Case
+from tests.properties.features import GROUPS, Weights, weights
+from tests.properties.generator.queries import Generator
+from tests.properties.judge import Engine, Outcome, Settings, judge, kind_of, on_duckdb
+from tests.properties.shrink import TRIES_MAX, shrink
+from tests.properties.tally import Tally
+from tests.properties.texts import check_texts, is_valid
 
-#: how much a failing case is cut down, at most
-SHRINK_TRIES_MAX = 2_000
+#: seeds that a process is given at once
+CHUNK = 25
+PROGRESS_S = 30
 
 
 @dataclass(frozen=True)
@@ -38,117 +36,181 @@ class Failure:
     error: BaseException
 
     def __str__(self) -> str:
-        file = self.case.as_view_test("Found by chance.", "?")
-        return f"seed {self.seed}: {_kind(self.error)}: {self.error}\n\n{file}"
+        file = self.case.as_view_test(f"Found by chance, seed {self.seed}.", "?")
+        return f"seed {self.seed}: {kind_of(self.error)}: {self.error}\n\n{file}"
 
 
-#: what computes a case: who answers the compiler's questions, and a lake
-Engine = Callable[[Relations], tuple[Analyzer, FakeLake]]
+def check(seed: int, engine: Engine = on_duckdb, chosen: Weights | None = None) -> Outcome:
+    """Runs one seed. Raises an AssertionError with the failure's text, already cut down."""
+    failure = failure_of(seed, engine, chosen)
+    if isinstance(failure, Outcome):
+        return failure
+    raise AssertionError(str(failure)) from failure.error
 
 
-def on_duckdb(relations: Relations) -> tuple[Analyzer, FakeLake]:
-    return DuckAnalyzer(relations), FakeLake(relations)
-
-
-def run(case: Case, *, optimized: bool = True, engine: Engine = on_duckdb) -> str:
-    """How the view was kept, or `refused`. Raises where it is not what recompute gives."""
-    rules = PLAN_RULES if optimized else ()
-    analyzer, lake = engine(case.relations)
-    plan = compile_query(Request(case.query.sql(), case.relations, rules=rules), analyzer)
-    if plan.kept is None:
-        assert plan.full_reason is not None
-        assert plan.full_reason.code is ReasonCode.UNSUPPORTED
-        return "refused"
-    assert UNKNOWN not in {column.type for column in plan.columns}
-    for table in case.tables:
-        lake.insert(table.name, table.rows)
-    view = FakeStreamTable(lake, plan)
-    view.populate()
-    check_against_recompute(view, "at first")
-    for number, step in enumerate(case.steps, start=1):
-        lake.run(";\n".join(step.statements))
-        view.refresh(STATEMENT_RULES if optimized else ())
-        check_against_recompute(view, f"after step {number}")
-    return plan.kept.rule.name
-
-
-def check(seed: int, engine: Engine = on_duckdb) -> str:
-    """Runs one seed; every fifth without the optimizer. Raises a Failure's text, already cut down."""
-    case, optimized = Generator(seed).case(), seed % 5 != 0
+def failure_of(seed: int, engine: Engine = on_duckdb, chosen: Weights | None = None) -> Outcome | Failure:
+    settings = Settings.of(seed, engine, chosen)
+    case = Generator(seed, settings.weights).case()
     try:
-        return run(case, optimized=optimized, engine=engine)
+        return judge(case, settings)
     except Exception as error:
-        raise AssertionError(str(shrink(Failure(seed, case, error), optimized, engine))) from error
+        return cut_down(Failure(seed, case, error), lambda each: judge(each, settings))
 
 
-def shrink(failure: Failure, optimized: bool, engine: Engine = on_duckdb) -> Failure:
-    """The smallest case found that fails in the same way."""
-    tries = 0
-    found = True
-    while found:
-        found = False
-        for candidate in smaller(failure.case):
-            tries += 1
-            if tries > SHRINK_TRIES_MAX:
-                return failure
-            error = _error_of(candidate, optimized, engine)
-            if error is not None and _kind(error) == _kind(failure.error):
-                failure = Failure(failure.seed, candidate, error)
-                found = True
-                break
-    return failure
+def texts_of(seed: int, chosen: Weights) -> Outcome | Failure:
+    """Holds only the texts against DuckDB; nothing is compiled."""
+    case = Generator(seed, chosen).case()
 
+    def look(each: Case) -> None:
+        check_texts(each, seed, chosen)
 
-def _error_of(case: Case, optimized: bool, engine: Engine) -> BaseException | None:
     try:
-        run(case, optimized=optimized, engine=engine)
-    except QueryError:
-        return None  # cut too far: it is no query any more
+        look(case)
     except Exception as error:
-        return error
-    return None
+        return cut_down(Failure(seed, case, error), look)
+    return Outcome("valid")
 
 
-def _kind(error: BaseException) -> str:
-    return error.code if isinstance(error, TrickleError) else type(error).__name__
+def cut_down(failure: Failure, run: Callable[[Case], object], tries_max: int = TRIES_MAX) -> Failure:
+    """The smallest case found that fails in the same way, and is still a query that DuckDB understands."""
+    kind, last = kind_of(failure.error), failure.error
+    was_valid = is_valid(failure.case)
+
+    def fails(case: Case) -> bool:
+        nonlocal last
+        try:
+            run(case)
+        except Exception as error:
+            if kind_of(error) != kind or (was_valid and not is_valid(case)):
+                return False
+            last = error
+            return True
+        return False
+
+    case = shrink(failure.case, fails, tries_max)
+    return replace(failure, case=case, error=last)
+
+
+# ---------------------------------------------------------------- many
+
+
+@dataclass(frozen=True)
+class Job:
+    """What each process is told; it makes its own engine of it."""
+
+    weights: Weights
+    spark: bool = False
+    texts: bool = False
+
+
+def run_seeds(job: Job, seeds: range) -> Tally:
+    tally = Tally()
+    engine = on_spark() if job.spark else on_duckdb
+    for seed in seeds:
+        found = texts_of(seed, job.weights) if job.texts else failure_of(seed, engine, job.weights)
+        if isinstance(found, Failure):
+            tally.cases += 1
+            tally.failures.append(str(found))
+        else:
+            tally.add(found, Generator(seed, job.weights).case().features)
+    return tally
+
+
+def run_all(job: Job, seeds: range, processes: int) -> Iterator[Tally]:
+    """The results as they come, chunk by chunk."""
+    chunks = [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
+    if processes <= 1:
+        for chunk in chunks:
+            yield run_seeds(job, chunk)
+        return
+    # Never more handed out than is worked on, so that stopping does not have to wait for the rest.
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        running: set[Future[Tally]] = set()
+        left = iter(chunks)
+        while True:
+            for chunk in left:
+                running.add(pool.submit(run_seeds, job, chunk))
+                if len(running) > processes:
+                    break
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for each in done:
+                yield each.result()
+
+
+_SPARK: list[Engine] = []
 
 
 def on_spark() -> Engine:
     """A Spark of its own, for as long as the program runs."""
-    from engine import config
-    from engine.lake.session import SparkHost
-    from tests.support.spark_lake import computed_by, tuned_for_tiny
+    if not _SPARK:
+        from engine import config
+        from engine.lake.session import SparkHost
+        from tests.support.spark_lake import computed_by, tuned_for_tiny
 
-    folder = Path(tempfile.mkdtemp(prefix="trickle-fuzz-"))
-    host = SparkHost(config.load(folder, env={}), folder)
-    host.start()
-    host.wait_ready(240)
-    atexit.register(host.stop)
-    tuned_for_tiny(host)
-    return computed_by(host)
+        folder = Path(tempfile.mkdtemp(prefix="trickle-fuzz-"))
+        host = SparkHost(config.load(folder, env={}), folder)
+        host.start()
+        host.wait_ready(240)
+        atexit.register(host.stop)
+        tuned_for_tiny(host)
+        _SPARK.append(computed_by(host))
+    return _SPARK[0]
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
+    given = _options().parse_args(arguments)
+    try:
+        chosen = weights(_list(given.only), _list(given.without), spark=given.spark)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    job = Job(chosen, given.spark, given.texts)
+    total, began = Tally(), time.monotonic()
+    told = began
+    for part in run_all(job, range(given.seed, given.seed + given.cases), 1 if given.spark else given.processes):
+        for failure in part.failures:
+            print(f"{failure}\n{'-' * 60}", flush=True)
+            if given.write is not None:
+                _write(given.write, failure)
+        total.merge(part)
+        now = time.monotonic()
+        if now - told > PROGRESS_S:
+            told = now
+            print(total.line(now - began), flush=True)
+        if len(total.failures) >= given.stop_after:
+            print(f"stopped after {len(total.failures)} failures")
+            break
+    print(total.summary(time.monotonic() - began))
+    return 1 if total.failures else 0
+
+
+def _options() -> argparse.ArgumentParser:
+    groups = ", ".join(GROUPS)
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--cases", type=int, default=1_000)
     options.add_argument("--seed", type=int, default=0, help="the first seed")
+    options.add_argument("--processes", type=int, default=1)
+    options.add_argument("--only", default="", help=f"features or groups of them, with commas between: {groups}")
+    options.add_argument("--without", default="", help="features or groups that do not come")
     options.add_argument("--stop-after", type=int, default=5, help="failures")
+    options.add_argument("--write", type=Path, help="a folder for the failures, each as a .test file")
+    options.add_argument("--texts", action="store_true", help="the generator against DuckDB alone; nothing is compiled")
     options.add_argument("--spark", action="store_true", help="Spark computes everything, instead of DuckDB")
-    given = options.parse_args()
-    engine = on_spark() if given.spark else on_duckdb
-    ways: Counter[str] = Counter()
-    failures, began = 0, time.monotonic()
-    for seed in range(given.seed, given.seed + given.cases):
-        try:
-            ways[check(seed, engine)] += 1
-        except AssertionError as error:
-            failures += 1
-            print(f"{error}\n{'-' * 60}", flush=True)
-            if failures >= given.stop_after:
-                break
-    took_s = time.monotonic() - began
-    print(f"{sum(ways.values())} cases in {took_s:.0f} s, {failures} failures; {dict(ways.most_common())}")
-    return 1 if failures else 0
+    return options
+
+
+def _list(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _write(folder: Path, failure: str) -> None:
+    """The part of a failure that is a file, under the number of its seed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    head, _, file = failure.partition("\n\n# ")
+    number = head.partition(":")[0].removeprefix("seed ")
+    (folder / f"seed_{number}.test").write_text(f"# {file}", encoding="utf-8")
 
 
 if __name__ == "__main__":

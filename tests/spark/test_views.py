@@ -13,6 +13,7 @@ from engine.errors import QueryError, RequestError
 from engine.lake.session import SparkHost
 from engine.records import Column
 from tests.properties import fuzz
+from tests.properties.features import weights
 from tests.support.duck_analyzer import DuckAnalyzer
 from tests.support.spark_lake import SparkAnalyzer, SparkLake, computed_by, tuned_for_tiny
 from tests.support.spark_types import UNKNOWN
@@ -85,4 +86,4 @@ def test_refused_view(path: Path, spark_host: SparkHost) -> None:
 
 @pytest.mark.parametrize("seed", range(CASES))
 def test_random_views(seed: int, spark_host: SparkHost) -> None:
-    fuzz.check(seed, computed_by(spark_host))
+    fuzz.check(seed, computed_by(spark_host), weights(["covered"]))

@@ -1,0 +1,139 @@
+"""Runs one case and says whether what is maintained is right: against recompute, in parts, and without optimization."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from engine.compile.bind import STATEMENT_RULES
+from engine.compile.optimize import PLAN_RULES
+from engine.compile.pipeline import Analyzer, Request, compile_query
+from engine.errors import TrickleError
+from engine.records import ReasonCode
+from tests.properties.case import Case
+from tests.properties.features import COVERED, DECIDED, Weights, weights
+from tests.properties.oracles import partitions, unoptimized
+from tests.properties.tree import Query
+from tests.support.duck_analyzer import DuckAnalyzer, Relations
+from tests.support.fake_lake import FakeLake, FakeStreamTable
+from tests.support.multisets import same_rows, written
+from tests.support.spark_types import UNKNOWN
+from tests.support.view_runner import check_against_recompute
+from tests.support.view_test import Row
+
+#: what computes a case: who answers the compiler's questions, and a lake
+Engine = Callable[[Relations], tuple[Analyzer, FakeLake]]
+#: how a query that is not maintained is counted
+REFUSED = "refused"
+
+
+def on_duckdb(relations: Relations) -> tuple[Analyzer, FakeLake]:
+    return DuckAnalyzer(relations), FakeLake(relations)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a case is judged. A seed decides what is looked at besides recompute, so that everything has its share."""
+
+    engine: Engine = on_duckdb
+    optimized: bool = True
+    weights: Weights = field(default_factory=weights)
+    seed: int = 0
+    in_parts: bool = False
+    plainly: bool = False
+    covered: frozenset[str] = COVERED
+
+    @staticmethod
+    def of(seed: int, engine: Engine = on_duckdb, chosen: Weights | None = None) -> Settings:
+        given = weights() if chosen is None else chosen
+        return Settings(engine, seed % 5 != 0, given, seed, in_parts=seed % 10 == 3, plainly=seed % 10 == 7)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    #: how the view was kept, or `refused`
+    way: str
+    #: why it is not maintained
+    reason: str = ""
+    #: the further oracles that were asked
+    asked: tuple[str, ...] = ()
+
+
+class WrongRows(AssertionError):
+    """An oracle has other rows than the maintained view."""
+
+
+class RefusedAlthoughCovered(AssertionError):
+    """Everything in the query is said to be maintained, but the query is not."""
+
+
+def judge(case: Case, settings: Settings) -> Outcome:
+    """How the case went. Raises where something is wrong."""
+    history: list[list[Row]] = []
+    outcome = maintain(case, settings, history, compare=True)
+    if outcome.way == REFUSED:
+        decided = any(words in outcome.reason for words in DECIDED)
+        if case.features <= settings.covered and not decided:
+            raise RefusedAlthoughCovered(outcome.reason)
+        return outcome
+    asked = []
+    if case.ties:
+        return outcome
+    if settings.in_parts and (three := partitions(case, settings.seed, settings.weights)) is not None:
+        asked.append(_compare(case, settings, history, "in parts", *three))
+    if settings.plainly:
+        asked.append(_compare(case, settings, history, "without optimization", unoptimized(case.query)))
+    return Outcome(outcome.way, asked=tuple(asked))
+
+
+def _compare(case: Case, settings: Settings, history: list[list[Row]], how: str, *queries: Query) -> str:
+    """Maintains other queries over the same changes: together they must show the same at every moment."""
+    together: list[list[Row]] = [[] for _ in history]
+    for query in queries:
+        found: list[list[Row]] = []
+        if maintain(case.with_query(query), settings, found, compare=False).way == REFUSED:
+            return f"{how}: refused"
+        for rows, more in zip(together, found, strict=True):
+            rows += more
+    for number, (expected, actual) in enumerate(zip(history, together, strict=True)):
+        if not same_rows(expected, actual):
+            texts = "\n".join(f"  {query.sql()}" for query in queries)
+            raise WrongRows(
+                f"other rows {how}, after step {number}\n{texts}\n"
+                f"  the view\n{written(expected)}\n  the others\n{written(actual)}"
+            )
+    return how
+
+
+def maintain(case: Case, settings: Settings, history: list[list[Row]], *, compare: bool) -> Outcome:
+    """Keeps the view up to date through all steps, and what it shows after each in `history`."""
+    rules = PLAN_RULES if settings.optimized else ()
+    analyzer, lake = settings.engine(case.relations)
+    plan = compile_query(Request(case.query.sql(), case.relations, rules=rules), analyzer)
+    if plan.kept is None:
+        assert plan.full_reason is not None
+        assert plan.full_reason.code is ReasonCode.UNSUPPORTED
+        return Outcome(REFUSED, plan.full_reason.text)
+    unknown = [column.name for column in plan.columns if column.type == UNKNOWN]
+    assert not unknown, f"tests/support/spark_types.py does not know Spark's type of {', '.join(unknown)}"
+    for table in case.tables:
+        lake.insert(table.name, table.rows)
+    view = FakeStreamTable(lake, plan)
+    view.populate()
+    _look(case, view, "at first", history, compare)
+    for number, step in enumerate(case.steps, start=1):
+        step.run(lake)
+        view.refresh(STATEMENT_RULES if settings.optimized else ())
+        _look(case, view, f"after step {number}", history, compare)
+    return Outcome(plan.kept.rule.name)
+
+
+def _look(case: Case, view: FakeStreamTable, where: str, history: list[list[Row]], compare: bool) -> None:
+    if compare:
+        # Where the text leaves a choice, the plan has made one, and only what it chose can be compared.
+        check_against_recompute(view, where, text=not case.ties)
+    history.append(view.visible())
+
+
+def kind_of(error: BaseException) -> str:
+    return error.code if isinstance(error, TrickleError) else type(error).__name__
