@@ -17,7 +17,12 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 #: functions that sqlglot rewrites into something that Spark does not find equal
-KEPT_AS_WRITTEN = frozenset(("DATE_TRUNC", "DATE_SUB", "TO_DATE", "INSTR"))
+KEPT_AS_WRITTEN = frozenset(
+    """
+    COLLATE DATE_FORMAT DATE_SUB DATE_TRUNC FROM_UTC_TIMESTAMP INSTR LOG10 LOG2 PARSE_JSON SPACE TO_CHAR TO_DATE
+    TO_UNIX_TIMESTAMP TO_UTC_TIMESTAMP TRUNC UNIX_DATE
+    """.split()  # noqa: SIM905  a list of them is one long column
+)
 
 #: where a node keeps the name of the function that it was called by, in lower case: sqlglot gives many functions
 #: another name, gives several the same (ceil and ceiling), and makes some of parts (dayofweek takes a date of its own)
