@@ -93,6 +93,9 @@ def raise_error(message: str) -> Scalar:
 
 
 def cast(value: Scalar, to_type: str) -> Scalar:
+    """Without a type, which is so while nothing is asked of Spark, it is what it is."""
+    if not to_type:
+        return value
     return Scalar(exp.Cast(this=value.tree.copy(), to=data_type(to_type)))
 
 

@@ -230,10 +230,9 @@ class _Renderer:
         if node.full and not _passes_columns(left):
             left = self.derived(left.select(), node.left)
         joined = _Block(left.relation, {**left.columns, **right.columns})
-        on = exp.and_(*(self.scalar(each, joined) for each in node.conditions), copy=False)
-        join = exp.Join(
-            this=right.relation, side="FULL" if node.full else "LEFT", on=on if node.conditions else exp.true()
-        )
+        conditions = [self.scalar(each, joined) for each in node.conditions] or [exp.true()]
+        on = exp.and_(*conditions, copy=False)
+        join = exp.Join(this=right.relation, side="FULL" if node.full else "LEFT", on=on)
         return replace(joined, joins=(join,))
 
     @make.register

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -17,6 +18,17 @@ Relation = tuple[str, tuple[Column, ...]]
 Relations = Mapping[str, tuple[Column, ...]]
 
 
+@lru_cache(maxsize=32)
+def parsed(text: str) -> exp.Expr:
+    """Remembered, because one text is asked about again and again; nobody may change it."""
+    return sqlglot.parse_one(text, dialect=Spark4)
+
+
+@lru_cache(maxsize=32)
+def for_duckdb(text: str) -> str:
+    return parsed(text).sql("duckdb")
+
+
 class DuckAnalyzer:
     """Implements `engine.compile.pipeline.Analyzer` over declared tables."""
 
@@ -26,14 +38,14 @@ class DuckAnalyzer:
         self.asked: dict[str, tuple[Column, ...]] = {}
 
     def describe(self, sql: str) -> tuple[Column, ...]:
-        tree = sqlglot.parse_one(sql, dialect=Spark4)
+        tree = parsed(sql)
         assert isinstance(tree, exp.Query)
         self.asked[sql] = answer = described(tree, self.relations)
         return answer
 
     def same_semantics(self, one: str, other: str) -> bool:
         """As strict as can be without Spark: both must read the same again."""
-        one_sql, other_sql = (sqlglot.parse_one(each, dialect=Spark4).sql("duckdb") for each in (one, other))
+        one_sql, other_sql = (for_duckdb(one), for_duckdb(other))
         # DATE '…' and a cast of the string are the same.
         return one_sql.replace("TRY_CAST", "CAST") == other_sql.replace("TRY_CAST", "CAST")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 
 import duckdb
 import sqlglot
@@ -331,7 +331,9 @@ def _statement(tree: exp.Expr) -> _Statement:
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
     """One database for the whole process; each lake starts it empty."""
-    return duckdb.connect(":memory:", config={"threads": 1})
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    connection.execute("CREATE MACRO raise_error(message) AS error(message)")
+    return connection
 
 
 @cache

@@ -93,6 +93,8 @@ class _Typing:
                 return self.of(tree.this)
             case exp.DPipe():
                 return "string"
+            case exp.GenerateSeries():
+                return f"array<{self.of(tree.args['start'])}>"
             case exp.Bracket() | exp.Explode() | exp.Unnest():
                 return self.of(tree.this).removeprefix("array<").removesuffix(">")
             case exp.Dot(this=exp.Struct() as struct):
@@ -147,6 +149,8 @@ class _Typing:
                 return types[0]
             case "concat":
                 return "string"
+            case "raise_error":
+                return "void"
             case _:
                 return UNKNOWN
 
@@ -271,8 +275,9 @@ def _moved(tree: exp.Binary, left: str, right: str) -> str | None:
     kinds = {left, right}
     if isinstance(tree, exp.Sub) and kinds <= {"date", "timestamp"} and kinds:
         return "interval day" if kinds == {"date"} else "interval day to second"
-    if "timestamp" in kinds and kinds & {"interval", "interval days"}:
-        return "timestamp"
+    for moment in ("timestamp", "timestamp_ntz"):
+        if moment in kinds and kinds & {"interval", "interval days"}:
+            return moment
     if "date" in kinds:
         return "timestamp" if "interval" in kinds else "date"
     return None

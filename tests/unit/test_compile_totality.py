@@ -6,8 +6,8 @@ import pytest
 from sqlglot import exp
 
 from engine.algebra import nodes
-from engine.algebra.display import describe, show
 from engine.algebra.aggregates import sum_of
+from engine.algebra.display import describe, show
 from engine.algebra.nodes import (
     Aggregate,
     Aggregation,

@@ -153,6 +153,10 @@ class Context:
         made = tuple(replace(each, type=column.type) for each, column in zip(node.functions, found, strict=True))
         return replace(node, functions=made)
 
+    def columns_of_call(self, node: Node, call: Scalar) -> tuple[Column, ...]:
+        """What a function gives that makes rows."""
+        return self.call_typing(_needed(node, (call,)), call)
+
     def aligned(self, members: tuple[Node, ...]) -> tuple[Node, ...]:
         """The inputs of a union in the types that Spark brings them all to."""
         found = self.typing(UnionAll(tuple(Empty(member.columns) for member in members)))

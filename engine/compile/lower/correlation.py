@@ -108,7 +108,8 @@ def lower_subquery(
 ) -> Correlated:
     """A subquery in terms of the rows of `source`, which it may speak of."""
     environment = replace(environment, as_value=as_value)
-    every = Outer(source.scope, tuple(c.name for c in source.node.columns), Empty(source.node.columns), users=None)
+    around = _seen_from_inside(source)
+    every = Outer(around, tuple(c.name for c in source.node.columns), Empty(source.node.columns), users=None)
     rehearsal = context.rehearsal()
     rehearsal.lower(rehearsal, tree, replace(environment, outer=every))
     used = tuple(every.found_columns)
@@ -119,10 +120,17 @@ def lower_subquery(
         source.node, tuple(Output(context.names.fresh("outer", name), col(name), types[name]) for name in used)
     )
     domain = distinct(values)
-    outer = Outer(source.scope, used, domain, frozenset(every.found_users))
+    outer = Outer(around, used, domain, frozenset(every.found_users))
     lowered = context.lower(context, tree, replace(environment, outer=outer))
     pairs = tuple(zip(used, lowered.domain, strict=True)) if lowered.domain else ()
     return Correlated(lowered, pairs, domain)
+
+
+def _seen_from_inside(source: Source) -> Scope:
+    """The names of a source, for those of its columns that are still there once it was grouped."""
+    known = {tree.name: scalar.as_column or "" for tree, scalar in source.known.items() if isinstance(tree, exp.Column)}
+    scope = source.scope.with_own(known)
+    return replace(scope, columns=tuple(each for each in scope.columns if each.own in source.node.names))
 
 
 # ------------------------------------------------------------------ without the domain

@@ -42,7 +42,7 @@ def exploded(
     for part in list(arguments.iter_expressions()):
         part.replace(over(context, part, source).tree)
     made = Scalar(arguments)
-    found = context.call_typing(source.node, made)
+    found = context.columns_of_call(source.node, made)
     if names and len(names) != len(found) and found[0].type:
         raise context.wrong(call, f"{len(names)} names for the {len(found)} columns that this function makes")
     shown = [*names, *(each.name for each in found[len(names) :])]
