@@ -13,8 +13,6 @@ from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar
 
-from sqlglot import exp
-
 from engine.algebra.aggregates import AggregateKind, argument_of, kind_of
 from engine.algebra.scalars import Scalar, col
 from engine.errors import InternalError
@@ -295,7 +293,7 @@ class Windowed:
 
     @property
     def partition(self) -> frozenset[str]:
-        return frozenset(column.name for column in self.call.tree.args.get("partition_by") or ())
+        return self.call.partition
 
 
 @dataclass(frozen=True)
@@ -310,7 +308,7 @@ class Window(Node):
     def __post_init__(self) -> None:
         for function in self.functions:
             self._require(function.call, self.input.names)
-            if not isinstance(function.call.tree, exp.Window) or not frozenset(self.partition) <= function.partition:
+            if not frozenset(self.partition) <= function.partition:
                 raise InternalError(f"{function.call} reaches across {self.partition}")
 
     @cached_property

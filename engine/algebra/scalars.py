@@ -33,6 +33,11 @@ class Scalar:
         """The name, when this is nothing but a column."""
         return self.tree.name if isinstance(self.tree, exp.Column) else None
 
+    @property
+    def partition(self) -> frozenset[str]:
+        """Of a function over a window of plain columns: those within whose values it stays."""
+        return frozenset(column.name for column in self.tree.args.get("partition_by") or ())
+
     def substitute(self, values: Mapping[str, Scalar]) -> Scalar:
         """This scalar with columns replaced by other scalars."""
         if not self.columns & values.keys():

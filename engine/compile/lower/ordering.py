@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -12,7 +12,7 @@ from engine.algebra.scalars import Scalar, all_of, col, gt, le, lit
 from engine.algebra.types import is_orderable
 from engine.compile.exactness import inexact_columns
 from engine.compile.lower.context import Context, Lowered, Source
-from engine.compile.lower.expressions import over
+from engine.compile.lower.expressions import is_own, over
 from engine.compile.positions import clause_position
 from engine.compile.scope import Visible
 from engine.errors import QueryParseError
@@ -31,8 +31,14 @@ def refuse_limit_without_order(context: Context, tree: exp.Expr) -> None:
         )
 
 
-def order_of(context: Context, order: exp.Expr | None, source: Source, visible: Sequence[Visible]) -> Keys:
-    """What ORDER BY says, by place, by name of an output or by expression."""
+def order_of(
+    context: Context,
+    order: exp.Expr | None,
+    source: Source,
+    visible: Sequence[Visible],
+    outputs: Mapping[str, exp.Expr] | None = None,
+) -> Keys:
+    """What ORDER BY says, by place, by name of an output or by expression, in which outputs may have a part too."""
     aliases = {each.name.casefold(): exp.column(exp.to_identifier(each.own)) for each in visible}
     keys: list[exp.Ordered] = []
     for item in order.expressions if order is not None else ():
@@ -44,9 +50,18 @@ def order_of(context: Context, order: exp.Expr | None, source: Source, visible: 
         elif isinstance(tree, exp.Column) and not tree.table and tree.name.casefold() in aliases:
             value = col(aliases[tree.name.casefold()].name)
         else:
-            value = over(context, tree, source)
+            value = over(context, _spelled(tree, outputs or {}), source)
         keys.append(ordered(value, descending=bool(item.args.get("desc")), nulls_first=_nulls_first(item)))
     return tuple(keys)
+
+
+def _spelled(tree: exp.Expr, outputs: Mapping[str, exp.Expr]) -> exp.Expr:
+    def visit(node: exp.Expr) -> exp.Expr:
+        is_name = isinstance(node, exp.Column) and not node.table and not is_own(node)
+        named = outputs.get(node.name.casefold()) if is_name else None
+        return exp.paren(named) if named is not None else node
+
+    return tree.transform(visit)
 
 
 def _nulls_first(item: exp.Ordered) -> bool:

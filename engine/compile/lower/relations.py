@@ -59,29 +59,32 @@ def relation(context: Context, tree: exp.Expr, environment: Environment) -> Sour
         raise context.unsupported(tree, "PIVOT")
     if tree.args.get("sample") or isinstance(tree, exp.TableSample):
         raise context.unsupported(tree, "TABLESAMPLE")
+    joins = tree.args.get("joins")
+    if joins:
+        alone = tree.copy()
+        alone.set("joins", None)
+        return joined(context, alone, joins, tree, environment)
     match tree:
-        case exp.Table() if tree.args.get("joins"):
-            alone = tree.copy()
-            alone.set("joins", None)
-            return joined(context, alone, tree.args["joins"], tree, environment)
         case exp.Table():
             return _table(context, tree, environment)
-        case exp.Subquery() if isinstance(tree.this, exp.Table | exp.Subquery) and not isinstance(tree.this, exp.Query):
+        case exp.Subquery() if _is_join(tree.this):
             return _nested(context, tree, environment)
-        case exp.Subquery():
-            return _of(context.lower(context, tree, environment), tree)
-        case exp.Values():
+        case exp.Subquery() | exp.Values():
             return _of(context.lower(context, tree, environment), tree)
         case _:
             raise context.unsupported(tree, f"{type(tree).__name__.upper()} in FROM")
 
 
+def _is_join(tree: exp.Expr) -> bool:
+    """In parentheses there may be a query, or a part of FROM."""
+    if isinstance(tree, exp.Subquery):
+        return bool(tree.args.get("joins") or tree.alias) or _is_join(tree.this)
+    return isinstance(tree, exp.Table)
+
+
 def _nested(context: Context, tree: exp.Subquery, environment: Environment) -> Source:
     """Joins in parentheses."""
-    inner = tree.this
-    source = relation(context, inner, environment)
-    for join in tree.args.get("joins") or []:
-        source = _join(context, source, join, tree, environment)
+    source = relation(context, tree.this, environment)
     alias = tree.args.get("alias")
     if alias is None:
         return source

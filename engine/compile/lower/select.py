@@ -67,13 +67,22 @@ def lower_select(context: Context, tree: exp.Select, environment: Environment) -
     source = windowed(context, source, [*(item.tree for item in items), *clauses.over_windows])
     if clauses.qualify is not None:
         source = filtered(context, source, clauses.qualify, environment)
+    one_row = is_global and not any(is_generator(item.tree) for item in items)
+    if clauses.limits and clauses.order is None:
+        if not one_row or not _keeps_one(clauses):
+            refuse_limit_without_order(context, tree)
+        clauses = replace(clauses, limit=None, offset=None)
     source, items = _generated(context, source, items)
     lowered = _outputs(context, source, items, clauses, bool(tree.args.get("distinct")))
     missing = _missing(lowered, items, context, source, when_missing)
-    only_row = is_global and clauses.having is None and clauses.qualify is None and clauses.limit is None
-    return replace(
-        lowered, one_row=only_row, at_most_one_row=lowered.at_most_one_row or is_global, when_missing=missing
-    )
+    only_row = one_row and clauses.having is None and clauses.qualify is None and not clauses.limits
+    return replace(lowered, one_row=only_row, at_most_one_row=lowered.at_most_one_row or one_row, when_missing=missing)
+
+
+def _keeps_one(clauses: _Clauses) -> bool:
+    """LIMIT of one row or more, behind none: of a single row it changes nothing."""
+    limit = clauses.limit.expression if clauses.limit is not None else None
+    return clauses.offset is None and isinstance(limit, exp.Literal) and limit.is_int and int(limit.name) > 0
 
 
 def items_of(items: Sequence[Item]) -> list[tuple[str, exp.Expr]]:
@@ -108,6 +117,10 @@ class _Clauses:
             tree.args.get("group") is not None,
         )
 
+    @property
+    def limits(self) -> bool:
+        return self.limit is not None or self.offset is not None
+
     def is_aggregated(self, items: Sequence[Item]) -> bool:
         parts = [item.tree for item in items] + list(self.over_groups)
         return self.has_group or self.having is not None or any(any(aggregates_in(part)) for part in parts)
@@ -127,9 +140,7 @@ def _refuse(context: Context, tree: exp.Select) -> None:
         if part:
             raise context.unsupported(part if isinstance(part, exp.Expr) else tree, name)
     order = tree.args.get("order")
-    if tree.args.get("limit") is not None or tree.args.get("offset") is not None:
-        refuse_limit_without_order(context, tree)
-    elif order is not None:
+    if order is not None and tree.args.get("limit") is None and tree.args.get("offset") is None:
         # A stored table has no order, so without LIMIT it changes nothing.
         context.ignored_order = context.position(order)
 
@@ -224,7 +235,7 @@ def _generated(context: Context, source: Source, items: list[Item]) -> tuple[Sou
 
 def _outputs(context: Context, source: Source, items: list[Item], clauses: _Clauses, is_distinct: bool) -> Lowered:
     outputs = [(item.name, over_source(context, item.tree, source)) for item in items]
-    if clauses.limit is None and clauses.offset is None:
+    if not clauses.limits:
         lowered = context.project(source.node, outputs, source.domain)
         return _distinct(lowered) if is_distinct else lowered
     if is_distinct:
@@ -232,7 +243,8 @@ def _outputs(context: Context, source: Source, items: list[Item], clauses: _Clau
         plain = Source(lowered.node, Scope(lowered.visible), lowered.domain)
         keys = order_of(context, clauses.order, plain, lowered.visible)
         return limited(context, lowered, keys, clauses.limit, clauses.offset)
-    lowered, keys = _with_order(context, source, outputs, clauses.order)
+    spelled = {item.name.casefold(): item.tree for item in items if item.name}
+    lowered, keys = _with_order(context, source, outputs, clauses.order, spelled)
     return limited(context, lowered, keys, clauses.limit, clauses.offset)
 
 
@@ -241,14 +253,18 @@ def _distinct(lowered: Lowered) -> Lowered:
 
 
 def _with_order(
-    context: Context, source: Source, outputs: list[tuple[str, Scalar]], order: exp.Expr | None
+    context: Context,
+    source: Source,
+    outputs: list[tuple[str, Scalar]],
+    order: exp.Expr | None,
+    spelled: Mapping[str, exp.Expr],
 ) -> tuple[Lowered, Keys]:
     """The outputs, and beside them what they are ordered by and do not show."""
     lowered = context.project(source.node, outputs, source.domain)
     by_name = {visible.own: scalar for visible, (_, scalar) in zip(lowered.visible, outputs, strict=True)}
     keys: list[exp.Ordered] = []
     hidden: list[Output] = []
-    for key in order_of(context, order, source, lowered.visible):
+    for key in order_of(context, order, source, lowered.visible, spelled):
         scalar = Scalar(key.this)
         shown = next((name for name, value in by_name.items() if value == scalar or scalar.as_column == name), None)
         if shown is None:
