@@ -11,14 +11,18 @@ from engine.algebra.nodes import (
     WEIGHT,
     Aggregate,
     Aggregation,
+    Exists,
     Filter,
     InnerJoin,
     Leaf,
     Node,
+    OuterJoin,
     Output,
     Project,
     Role,
     Scan,
+    Values,
+    Window,
     keep,
 )
 from engine.algebra.scalars import Scalar, col, lit
@@ -100,3 +104,18 @@ def inner_join(members: tuple[Node, ...], conditions: tuple[Scalar, ...]) -> Inn
     flat = tuple(part for each in members for part in (each.members if isinstance(each, InnerJoin) else (each,)))
     inside = tuple(part for each in members if isinstance(each, InnerJoin) for part in each.conditions)
     return InnerJoin(flat, (*inside, *conditions))
+
+
+def has_one_row(node: Node) -> bool:
+    """At most one, whatever the sources say."""
+    match node:
+        case Values():
+            return len(node.rows) == 1
+        case Aggregate():
+            return not node.keys
+        case Project() | Filter() | Window() | Exists():
+            return has_one_row(node.inputs[0])
+        case InnerJoin() | OuterJoin(full=False):
+            return all(map(has_one_row, node.inputs))
+        case _:
+            return False

@@ -31,14 +31,8 @@ def refuse_limit_without_order(context: Context, tree: exp.Expr) -> None:
         )
 
 
-def order_of(
-    context: Context,
-    order: exp.Expr | None,
-    source: Source,
-    visible: Sequence[Visible],
-    outputs: Mapping[str, exp.Expr] | None = None,
-) -> Keys:
-    """What ORDER BY says, by place, by name of an output or by expression, in which outputs may have a part too."""
+def order_of(context: Context, order: exp.Expr | None, source: Source, visible: Sequence[Visible]) -> Keys:
+    """What ORDER BY says, by place, by name of an output or by expression."""
     aliases = {each.name.casefold(): exp.column(exp.to_identifier(each.own)) for each in visible}
     keys: list[exp.Ordered] = []
     for item in order.expressions if order is not None else ():
@@ -50,18 +44,24 @@ def order_of(
         elif isinstance(tree, exp.Column) and not tree.table and tree.name.casefold() in aliases:
             value = col(aliases[tree.name.casefold()].name)
         else:
-            value = over(context, _spelled(tree, outputs or {}), source)
+            value = over(context, tree, source)
         keys.append(ordered(value, descending=bool(item.args.get("desc")), nulls_first=_nulls_first(item)))
     return tuple(keys)
 
 
-def _spelled(tree: exp.Expr, outputs: Mapping[str, exp.Expr]) -> exp.Expr:
+def with_outputs(order: exp.Expr, outputs: Mapping[str, exp.Expr]) -> exp.Expr:
+    """ORDER BY, where expressions name outputs: these come before the columns of the sources, unlike anywhere else."""
+
     def visit(node: exp.Expr) -> exp.Expr:
         is_name = isinstance(node, exp.Column) and not node.table and not is_own(node)
         named = outputs.get(node.name.casefold()) if is_name else None
         return exp.paren(named) if named is not None else node
 
-    return tree.transform(visit)
+    changed = order.copy()
+    for item in changed.expressions:
+        if not isinstance(item.this, exp.Column | exp.Literal):
+            item.set("this", item.this.transform(visit))
+    return changed
 
 
 def _nulls_first(item: exp.Ordered) -> bool:

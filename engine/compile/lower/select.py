@@ -9,14 +9,14 @@ from sqlglot import exp
 
 from engine.algebra.nodes import ONE_ROW, Output, Project
 from engine.algebra.scalars import Scalar, col
-from engine.algebra.trees import distinct
+from engine.algebra.trees import distinct, has_one_row
 from engine.compile.lower.context import Context, Environment, Lowered, Source
 from engine.compile.lower.correlation import seen_from, without_domain
 from engine.compile.lower.expressions import aggregates_in, own, with_aliases
 from engine.compile.lower.expressions import over as over_source
 from engine.compile.lower.generators import exploded, is_generator, lateral_views
 from engine.compile.lower.grouping import grouped
-from engine.compile.lower.ordering import Keys, limited, order_of, refuse_limit_without_order
+from engine.compile.lower.ordering import Keys, limited, order_of, refuse_limit_without_order, with_outputs
 from engine.compile.lower.relations import from_clause
 from engine.compile.lower.subqueries import filtered, with_values
 from engine.compile.lower.windows import windowed, with_named_windows
@@ -67,16 +67,18 @@ def lower_select(context: Context, tree: exp.Select, environment: Environment) -
     source = windowed(context, source, [*(item.tree for item in items), *clauses.over_windows])
     if clauses.qualify is not None:
         source = filtered(context, source, clauses.qualify, environment)
-    one_row = is_global and not any(is_generator(item.tree) for item in items)
+    is_global = is_global and not any(is_generator(item.tree) for item in items)
+    source, items = _generated(context, source, items)
     if clauses.limits and clauses.order is None:
-        if not one_row or not _keeps_one(clauses):
+        if not has_one_row(source.node) or not _keeps_one(clauses):
             refuse_limit_without_order(context, tree)
         clauses = replace(clauses, limit=None, offset=None)
-    source, items = _generated(context, source, items)
     lowered = _outputs(context, source, items, clauses, bool(tree.args.get("distinct")))
     missing = _missing(lowered, items, context, source, when_missing)
-    only_row = one_row and clauses.having is None and clauses.qualify is None and not clauses.limits
-    return replace(lowered, one_row=only_row, at_most_one_row=lowered.at_most_one_row or one_row, when_missing=missing)
+    only_row = is_global and clauses.having is None and clauses.qualify is None and not clauses.limits
+    return replace(
+        lowered, one_row=only_row, at_most_one_row=lowered.at_most_one_row or is_global, when_missing=missing
+    )
 
 
 def _keeps_one(clauses: _Clauses) -> bool:
@@ -108,6 +110,8 @@ class _Clauses:
 
         limit, offset = tree.args.get("limit"), tree.args.get("offset")
         order = tree.args.get("order") if limit is not None or offset is not None else None
+        if order is not None and not tree.args.get("distinct"):
+            order = with_outputs(order, aliases)
         return _Clauses(
             spelled("having"),
             spelled("qualify"),
@@ -243,8 +247,7 @@ def _outputs(context: Context, source: Source, items: list[Item], clauses: _Clau
         plain = Source(lowered.node, Scope(lowered.visible), lowered.domain)
         keys = order_of(context, clauses.order, plain, lowered.visible)
         return limited(context, lowered, keys, clauses.limit, clauses.offset)
-    spelled = {item.name.casefold(): item.tree for item in items if item.name}
-    lowered, keys = _with_order(context, source, outputs, clauses.order, spelled)
+    lowered, keys = _with_order(context, source, outputs, clauses.order)
     return limited(context, lowered, keys, clauses.limit, clauses.offset)
 
 
@@ -253,18 +256,14 @@ def _distinct(lowered: Lowered) -> Lowered:
 
 
 def _with_order(
-    context: Context,
-    source: Source,
-    outputs: list[tuple[str, Scalar]],
-    order: exp.Expr | None,
-    spelled: Mapping[str, exp.Expr],
+    context: Context, source: Source, outputs: list[tuple[str, Scalar]], order: exp.Expr | None
 ) -> tuple[Lowered, Keys]:
     """The outputs, and beside them what they are ordered by and do not show."""
     lowered = context.project(source.node, outputs, source.domain)
     by_name = {visible.own: scalar for visible, (_, scalar) in zip(lowered.visible, outputs, strict=True)}
     keys: list[exp.Ordered] = []
     hidden: list[Output] = []
-    for key in order_of(context, order, source, lowered.visible, spelled):
+    for key in order_of(context, order, source, lowered.visible):
         scalar = Scalar(key.this)
         shown = next((name for name, value in by_name.items() if value == scalar or scalar.as_column == name), None)
         if shown is None:
