@@ -66,6 +66,8 @@ class SparkLake(FakeLake):
     def __init__(self, tables: Mapping[str, tuple[Column, ...]], host: SparkHost) -> None:
         super().__init__(tables)
         self.session = host.session()
+        #: what each view shows, so that nothing is handed over twice
+        self._shown: dict[str, object] = {}
 
     def sql(self, tree: Node) -> str:
         """Runs the tree on Spark; the query that is handed back reads the result."""
@@ -80,6 +82,10 @@ class SparkLake(FakeLake):
 
     def _show(self, table: str, view: str) -> None:
         """A table of the lake as a temporary view of Spark."""
+        content = self.rows(f"SELECT count(*), sum(hash(t)) FROM {quoted(table)} AS t")[0]
+        if self._shown.get(view) == (table, content):
+            return
+        self._shown[view] = (table, content)
         arrow = self.db.execute(f"SELECT * FROM {quoted(table)}").to_arrow_table()
         self.session.createDataFrame(arrow).createOrReplaceTempView(_ticked(view))
 

@@ -14,9 +14,11 @@ from engine.compile.pipeline import Analyzer, Request, compile_query
 from engine.compile.plan import MaintenancePlan
 from engine.errors import Position, TrickleError
 from engine.records import ReasonCode
-from tests.support.duck_analyzer import DuckAnalyzer, Relations
+from tests.properties.fuzz import Engine, on_duckdb
+from tests.support.duck_analyzer import DuckAnalyzer
 from tests.support.fake_lake import FakeLake, FakeStreamTable
 from tests.support.multisets import net_change, same_rows, written_change
+from tests.support.spark_lake import SparkLake
 from tests.support.spark_types import UNKNOWN
 from tests.support.view_test import Row
 from tests.tpc import tpcds_changes, tpch_changes
@@ -27,14 +29,7 @@ DIFFERENTIAL = "differential"
 #: of rows that differ, so many are shown
 SHOWN = 20
 
-#: what computes: who answers the compiler's questions, and a lake
-Engine = Callable[[Relations], tuple[Analyzer, FakeLake]]
-
 CHANGES: dict[Suite, Callable[[int], Cycles]] = {TPCH: tpch_changes.cycles, TPCDS: tpcds_changes.cycles}
-
-
-def on_duckdb(relations: Relations) -> tuple[Analyzer, FakeLake]:
-    return DuckAnalyzer(relations), FakeLake(relations)
 
 
 @dataclass(frozen=True)
@@ -120,6 +115,14 @@ def touched(suite: Suite, number: int, cycles: int, seed: int = 0) -> tuple[list
     return counts, changes, spent_ms / (cycles + 1)
 
 
+def disagreement(suite: Suite, number: int, lake: SparkLake) -> str | None:
+    """Where DuckDB, which stands in for Spark when views are compared, answers a query otherwise than Spark does."""
+    text = suite.query(number)
+    columns = DuckAnalyzer(suite.relations).describe(text)
+    stand_in, spark = FakeLake.recompute(lake, text, columns), lake.recompute(text, columns)
+    return None if same_rows(stand_in, spark) else f"(-) Spark, (+) DuckDB\n{_difference(spark, stand_in)}"
+
+
 def sources_of(suite: Suite, number: int) -> tuple[str, ...]:
     """The tables that a query reads."""
     return parse(suite.query(number)).sources
@@ -146,12 +149,16 @@ def _check(view: FakeStreamTable, where: str, *, hidden: bool) -> float:
 def _expect(actual: Sequence[Row], expected: Sequence[Row], where: str) -> None:
     if same_rows(actual, expected):
         return
-    difference = net_change(expected, actual)
-    more = f"\n    and {len(difference) - SHOWN} more" if len(difference) > SHOWN else ""
     raise AssertionError(
         f"{where}: {len(actual)} rows, recompute gives {len(expected)}; missing (-) and wrong (+) are"
-        f"\n{written_change(difference[:SHOWN])}{more}"
+        f"\n{_difference(expected, actual)}"
     )
+
+
+def _difference(expected: Sequence[Row], actual: Sequence[Row]) -> str:
+    difference = net_change(expected, actual)
+    more = f"\n    and {len(difference) - SHOWN} more" if len(difference) > SHOWN else ""
+    return f"{written_change(difference[:SHOWN])}{more}"
 
 
 def _line(text: str) -> str:

@@ -107,6 +107,7 @@ class Changes:
         shipped, promised, received = (first + datetime.timedelta(days=days) for days in (12, 20, 30))
         nation, supplier = self.random.choice(list(NATIONS)), _supplier_of(part, 0)
         container, brand, kind = self.random.choice(AIMED_PARTS)
+        price = self.amount(self.random.choice((99_000, 900_000)))
         return [
             update(
                 "part",
@@ -117,7 +118,7 @@ class Changes:
             update(
                 "lineitem",
                 f"l_partkey = {part}, l_suppkey = {supplier}, l_quantity = {self.random.choice((2, 10, 20))},"
-                f" l_extendedprice = {self.amount(self.random.choice((99_000, 900_000)))}, l_shipmode = 'AIR', l_returnflag = 'R',"
+                f" l_extendedprice = {price}, l_shipmode = 'AIR', l_returnflag = 'R',"
                 f" l_shipinstruct = 'DELIVER IN PERSON', l_shipdate = DATE '{shipped}',"
                 f" l_commitdate = DATE '{promised}', l_receiptdate = DATE '{received}'",
                 f"l_linenumber < 3 AND {one_of('l_orderkey', orders)}",
