@@ -32,8 +32,8 @@ from engine.lake.stamp import Stamp
 from engine.lake.tables import Pinned
 from engine.records import Column
 from tests.support import delta_files
-from tests.support.duck_analyzer import DuckAnalyzer, Relations
-from tests.support.fake_lake import _translated, duck_type, quoted
+from tests.support.duck_analyzer import DuckAnalyzer, Relations, for_duckdb
+from tests.support.fake_lake import duck_type, quoted
 
 
 class DuckCompute:
@@ -273,7 +273,7 @@ _duck_sql: dict[int, tuple[Query, str]] = {}
 
 def _rendered(query: Query) -> str:
     if query.tree is None:
-        return _translated(query.sql)
+        return for_duckdb(query.sql)
     chosen = ", ".join(f"CAST({quoted(c.name)} AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in query.tree.columns)
     return f"SELECT {chosen} FROM ({render(query.tree, _place, 'duckdb')})"
 
