@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
+from tests.properties.generate import Generator
+
 from engine.errors import UnsupportedOperator
 from engine.failpoints import Failpoint
 from tests.faults.life import fails_at_any_moment, live, of_test
 from tests.faults.simulation import Setup
 from tests.faults.troubles import REFRESH_POINTS, Fault, Tally, Trouble, all_faults, in_turn
-from tests.properties.generate import Generator
 from tests.support.view_test import read_view_test
 
 ROOT = Path(__file__).parents[2]

@@ -39,8 +39,9 @@ from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources
 from tests.faults.witness import Broken, left_by_full_refreshes, strangers
 from tests.support.delta_files import SourceTable
+from tests.support.duck_analyzer import for_duckdb
 from tests.support.duck_compute import DuckCompute
-from tests.support.fake_lake import FakeLake, _translated, duck_type, quoted
+from tests.support.fake_lake import FakeLake, duck_type, quoted
 from tests.support.multisets import same_rows, written
 from tests.support.view_test import Row
 
@@ -403,7 +404,7 @@ class World:
         columns = self.table(name).columns
         names = [f"c{n}" for n, _ in enumerate(columns)]
         cast = ", ".join(f"CAST({n} AS {duck_type(c.type)})" for n, c in zip(names, columns, strict=True))
-        sql = f"SELECT {cast} FROM ({_translated(self.setup.query)}) AS q({', '.join(names)})"
+        sql = f"SELECT {cast} FROM ({for_duckdb(self.setup.query)}) AS q({', '.join(names)})"
         return looking.db.execute(sql).fetchall()
 
     @property

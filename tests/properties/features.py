@@ -64,7 +64,7 @@ COVERED: frozenset[str] = frozenset(
 )  # fmt: skip
 
 #: Reasons that are no gap but a decision; a query that is covered may be refused because of them.
-DECIDED = ("of double below another operator",)
+DECIDED = ("sum of double", "avg of double")
 
 Weights = dict[str, float]
 

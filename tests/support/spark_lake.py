@@ -87,7 +87,11 @@ class SparkLake(FakeLake):
             return
         self._shown[view] = (table, content)
         arrow = self.db.execute(f"SELECT * FROM {quoted(table)}").to_arrow_table()
-        self.session.createDataFrame(arrow).createOrReplaceTempView(_ticked(view))
+        frame = self.session.createDataFrame(arrow)
+        # Arrow's moments without a zone would be Spark's with one.
+        moments = [name for name, kind in frame.dtypes if kind == "timestamp"]
+        frame = frame.withColumns({name: frame[_ticked(name)].cast("timestamp_ntz") for name in moments})
+        frame.createOrReplaceTempView(_ticked(view))
 
     def _run(self, sql: str, columns: Sequence[Column], *, names_matter: bool = True) -> str:
         frame = self.session.sql(sql)

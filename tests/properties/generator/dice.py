@@ -31,7 +31,7 @@ class Around:
 
     relations: tuple[Known, ...]
     depth: int = 0
-    #: Does it look at a row outside? Then DuckDB has no semi join in its FROM.
+    #: Does it look at a row outside? Then DuckDB has no semi joins and merged columns in its FROM.
     correlated: bool = False
 
     def deeper(self, *, correlated: bool = False) -> Around:

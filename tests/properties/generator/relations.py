@@ -88,7 +88,8 @@ class Relations(Windows):
             # JOIN binds closer than a comma, which may therefore only be the last.
             del shares["comma_join"]
         if around.correlated:
-            del shares["semi_join"], shares["anti_join"]
+            for kind in ("semi_join", "anti_join", "using", "natural_join"):
+                del shares[kind]
         if self.products_left <= 0:
             del shares["cross_join"]
             shares.pop("comma_join", None)
