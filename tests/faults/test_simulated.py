@@ -12,9 +12,11 @@ from tests.faults.troubles import Tally, all_faults, in_turn
 from tests.support.view_test import read_view_test
 
 VIEWS = Path(__file__).parents[1] / "views"
-FILES = [path for path in sorted(VIEWS.rglob("*.test")) if path.parent.name != "refused"]
+MAINTAINED = [path for path in sorted(VIEWS.rglob("*.test")) if path.parent.name != "refused"]
+#: what is stored is compared with the text of the query, which must say what it means
+FILES = [path for path in MAINTAINED if not read_view_test(path).ties]
 #: each view suffers so many, and all views together suffer each of them many times
-A_VIEW = 20
+A_VIEW = 12
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -26,9 +28,9 @@ def test_a_view_survives(path: Path) -> None:
     assert tally.steps > 0
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("path", FILES[::2], ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_view_survives_a_failure_at_any_moment(path: Path) -> None:
-    """One way to fail in one step, others in the next view; `python -m tests.faults simulated` has all of them."""
+    """One way to fail in one step of every second view; `python -m tests.faults simulated` has all of all."""
     number = FILES.index(path)
     ways = {"by_spark": number % 4 < 2, "chained": number % 12 == 1, "recomputed": number % 5 == 0}
     setup = of_test(read_view_test(path), **ways)

@@ -33,7 +33,8 @@ _BY_TYPE = {
         isnan isnotnull isnull like logical_and logical_or regexp_like rlike some starts_with startswith
     """,
     "string": """
-        array_join array_to_string base64 bin chr char concat_ws conv date_format decode_case dpipe elt format_number format_string from_unixtime
+        array_join array_to_string
+        base64 bin chr char concat_ws conv date_format decode_case dpipe elt format_number format_string from_unixtime
         get_json_object group_concat hex initcap json_extract_scalar lcase left listagg lower lpad ltrim md5 md5_digest
         overlay pad printf regexp_extract regexp_replace regexp_substr repeat replace reverse right rpad rtrim sha
         sha1 sha2 soundex space split_part string_agg stuff substr substring substring_index time_to_str to_char

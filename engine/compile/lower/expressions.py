@@ -207,7 +207,12 @@ def with_aliases(tree: exp.Expr, aliases: Mapping[str, exp.Expr], scope: Scope) 
     def visit(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table and not is_own(node) and not scope.find_here(node.name):
             named = aliases.get(node.name.casefold())
-            return exp.paren(named) if named is not None else node
+            return in_place(named) if named is not None else node
         return node
 
     return tree.transform(visit)
+
+
+def in_place(tree: exp.Expr) -> exp.Expr:
+    """An expression where a name stood."""
+    return tree.copy() if isinstance(tree, exp.Column) else exp.paren(tree)

@@ -12,7 +12,7 @@ from engine.algebra.scalars import Scalar, all_of, col, gt, le, lit
 from engine.algebra.types import is_orderable
 from engine.compile.exactness import inexact_columns
 from engine.compile.lower.context import Context, Lowered, Source
-from engine.compile.lower.expressions import is_own, over
+from engine.compile.lower.expressions import in_place, is_own, over
 from engine.compile.positions import clause_position
 from engine.compile.scope import Visible
 from engine.errors import QueryParseError
@@ -55,7 +55,7 @@ def with_outputs(order: exp.Expr, outputs: Mapping[str, exp.Expr]) -> exp.Expr:
     def visit(node: exp.Expr) -> exp.Expr:
         is_name = isinstance(node, exp.Column) and not node.table and not is_own(node)
         named = outputs.get(node.name.casefold()) if is_name else None
-        return exp.paren(named) if named is not None else node
+        return in_place(named) if named is not None else node
 
     changed = order.copy()
     for item in changed.expressions:
