@@ -94,9 +94,8 @@ class Core:
 
     def verify(self, table: StreamTable) -> VerifyResult:
         target = self.refresher.observer.target(table, self.catalog.get_progress(table.id))
-        return verify.verify(
-            self.host.session(), table, target, [self.plans.relations.located(name) for name in table.sources]
-        )
+        sources = [self.plans.relations.located(name) for name in table.sources]
+        return verify.verify(self.host.session(), table, self.plans.plan_of(table).canonical_query, target, sources)
 
     def preview(self, table: StreamTable, limit: int) -> pa.Table:
         self._refuse_unpopulated(table.name)

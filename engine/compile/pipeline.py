@@ -65,11 +65,13 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     visible, notices = _legal_names(asked.describe(parsed.text))
     relations = {name.casefold(): (name, request.relations[name]) for name in sources}
     volatile, root, kept, reason = False, None, None, None
+    unique: tuple[str, ...] = ()
     try:
         root, made = _canonical(parsed, relations, visible, asked, request.rules)
         _trust(parsed, asked)
         pictures += made.pictures
         notices += made.notices
+        unique = made.made_unique
         kept, keeping = _keep(root, request.rules)
         pictures += keeping
     except UnsupportedOperator as error:
@@ -99,6 +101,7 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
         volatile=volatile,
         functions=parsed.functions,
         meaning=asked.meaning(parsed.functions),
+        made_unique=unique if kept else (),
         planning_ms=_ms_since(began) - asked.spent_ms,
         analysis_ms=asked.spent_ms,
     )
@@ -108,6 +111,7 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
 class _Made:
     pictures: tuple[Picture, ...]
     notices: tuple[Notice, ...]
+    made_unique: tuple[str, ...]
 
 
 def _canonical(
@@ -131,7 +135,9 @@ def _canonical(
     if context.ignored_order is not None:
         text = f"ORDER BY ({context.ignored_order}) has no effect: a stored table has no order"
         notices = (Notice(text, "order when you read it"),)
-    return optimized.root, _Made((picture, *optimized.pictures), notices)
+    unique = tuple(dict.fromkeys(context.made_unique))
+    notices += tuple(Notice(text) for text in unique)
+    return optimized.root, _Made((picture, *optimized.pictures), notices, unique)
 
 
 def _keep(root: Node, rules: tuple[Rule, ...]) -> tuple[Kept, tuple[Picture, ...]]:

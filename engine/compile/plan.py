@@ -6,9 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from engine.algebra.nodes import Node
 from engine.compile.keep import Kept
 from engine.compile.picture import Picture, draw
+from engine.compile.render import render
 from engine.records import Column, Notice, Reason
 from engine.results import PlanNode, Stage
 
@@ -38,8 +41,17 @@ class MaintenancePlan:
     functions: tuple[str, ...]
     #: what else than its text decided what the query means, when the plan was made
     meaning: str
+    #: where the text leaves open which of several answers it means, and what decides it; then `root` is what is meant
+    made_unique: tuple[str, ...]
     planning_ms: float
     analysis_ms: float
+
+    @property
+    def canonical_query(self) -> str:
+        """What stored rows can be compared with: the text, unless it leaves the answer open."""
+        if not self.made_unique or self.root is None:
+            return self.query
+        return render(self.root, lambda leaf: exp.to_table(f'"{leaf.name}"'), pretty=True)
 
     @property
     def stages(self) -> tuple[Stage, ...]:

@@ -33,6 +33,7 @@ _MOMENTS = ("date", "timestamp")
 def verify(
     session: SparkSession,
     table: StreamTable,
+    query: str,
     target: Target,
     sources: Sequence[Located],
 ) -> VerifyResult:
@@ -50,7 +51,7 @@ def verify(
     doing = f"verifying {table.name}"
     stored_name = "__trickle_verified"
     views.of_past(session, stored_name, table.path, target.version, table.columns)
-    expected = _comparable(queries.run(session, table.query, doing), table.columns)
+    expected = _comparable(queries.run(session, query, doing), table.columns)
     actual = _comparable(queries.run(session, f"SELECT * FROM {stored_name}", doing), table.columns)  # noqa: S608  ours
     missing, unexpected = _differences(expected, actual, table.columns, doing)
     if any(is_float(column.type) for column in table.columns):

@@ -47,6 +47,8 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, comput
         chosen = case((condition, lit(1)))
         return Made(Scalar(exp.Count(this=col(computed(chosen, "counted")).tree, big_int=True)), "if")
     made = _Arguments(resolve, computed, condition)
+    if isinstance(call, _PUT_IN_ORDER):
+        context.made_unique.append(f"{functions.name_of(call)} goes by its values, where the order is not determined")
     if isinstance(call, exp.GroupConcat):
         return _joined_text(call, made)
     tree = call.copy()

@@ -89,9 +89,8 @@ def limited(context: Context, lowered: Lowered, keys: Keys, limit: exp.Expr | No
     shown = [each.own for each in lowered.visible]
     ties = ties_broken(node, shown, keys)
     if ties:
-        context.made_unique.append(
-            f"rows that tie before LIMIT are told apart by {', '.join(t.this.name for t in ties)}"
-        )
+        told_apart = ", ".join(each.this.name for each in ties)
+        context.made_unique.append(f"where rows tie, LIMIT tells them apart by {told_apart}")
     order = exp.Order(expressions=[*keys, *ties])
     place = context.names.fresh("", "place")
     over_all = exp.Window(

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from engine.algebra.nodes import Node, Output, Project, Window, Windowed
 from engine.algebra.scalars import Scalar, col
+from engine.compile import functions
 from engine.compile.lower.context import Context, Source
 from engine.compile.lower.expressions import over, windows_in
 from engine.compile.lower.ordering import ties_broken
@@ -53,11 +54,11 @@ def windowed(context: Context, source: Source, trees: Sequence[exp.Expr]) -> Sou
     used = _used(context, source, trees)
     below = _Below(context, source.node, used)
     known: dict[exp.Expr, Scalar] = {}
-    functions: dict[tuple[str, ...], dict[Scalar, Windowed]] = {}
+    found: dict[tuple[str, ...], dict[Scalar, Windowed]] = {}
     for tree in calls:
-        known[tree] = _canonical(context, tree, below, source.domain, functions)
+        known[tree] = _canonical(context, tree, below, source.domain, found)
     node: Node = below.node()
-    for partition, made in functions.items():
+    for partition, made in found.items():
         node = context.typed_window(Window(node, partition, tuple(made.values())))
     return replace(source, node=node, known={**source.known, **known})
 
@@ -110,7 +111,7 @@ def _canonical(
     window: exp.Expr,
     below: _Below,
     domain: tuple[str, ...],
-    functions: dict[tuple[str, ...], dict[Scalar, Windowed]],
+    found: dict[tuple[str, ...], dict[Scalar, Windowed]],
 ) -> Scalar:
     tree = window.copy()
     function = tree.this
@@ -134,7 +135,7 @@ def _canonical(
         over="OVER",
     )
     names = tuple(dict.fromkeys(each.name for each in partition))
-    same = functions.setdefault(names, {})
+    same = found.setdefault(names, {})
     call = Scalar(made)
     if call not in same:
         same[call] = Windowed(context.names.fresh("", function.key), call, "")
@@ -180,9 +181,8 @@ def _untied(
     names = [name for name in below.used if name not in partition_names]
     ties = list(ties_broken(below.source, names, keys))
     if ties:
-        context.made_unique.append(
-            f"rows that tie in {window.sql()} are told apart by {', '.join(each.this.name for each in ties)}"
-        )
+        told_apart = ", ".join(each.this.name for each in ties)
+        context.made_unique.append(f"where rows tie, {functions.name_of(inner)} tells them apart by {told_apart}")
     if isinstance(inner, _PLACES) or is_rows:
         return function, partition, [*keys, *ties], spec
     if whole:
