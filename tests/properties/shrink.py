@@ -183,7 +183,7 @@ def _without_key(query: Select, key: Any) -> Select:
         return constant if node == key else node
 
     keys = tuple(each for each in query.grouping.keys if each != key)
-    grouping = Grouping(keys) if query.grouping.sets else replace(query.grouping, keys=keys)
+    grouping = Grouping(keys) if query.grouping.sets else replace(query.grouping, keys=keys, before=0)
     if not keys:
         grouping = Grouping(())
     return replace(query, items=rebuilt(query.items, change), having=rebuilt(query.having, change), grouping=grouping)

@@ -199,6 +199,8 @@ class Grouping:
     how: str = ""
     #: of GROUPING SETS, by the numbers of the keys
     sets: tuple[tuple[int, ...], ...] = ()
+    #: how many keys stand before ROLLUP or CUBE, and are grouped by in any case
+    before: int = 0
     #: how a key that is also shown is spelled: as it is, by its ordinal or by its alias
     spelled: str = ""
 
@@ -216,7 +218,7 @@ class Grouping:
                 sets = ", ".join(f"({', '.join(keys[number] for number in each)})" for each in self.sets)
                 return f"GROUPING SETS ({sets})"
             case how:
-                return f"{how} ({', '.join(keys)})"
+                return ", ".join([*keys[: self.before], f"{how} ({', '.join(keys[self.before :])})"])
 
     def _key(self, key: Scalar, items: tuple[Item, ...]) -> str:
         place = next((number for number, item in enumerate(items) if item.value == key), None)

@@ -1,4 +1,4 @@
-"""Spark understands every text that the generator writes, and gives its columns the types that others assume."""
+"""Spark understands every text that the generator writes, and gives its columns the types that the stand-in gives."""
 
 from __future__ import annotations
 

@@ -158,7 +158,8 @@ class Aggregates(Expressions):
         """With ROLLUP and the like; whether there is a grand total."""
         how = self.pick(STEPS) if keys and all(isinstance(key, Ref) for key in keys) else ""
         if how in ("rollup", "cube"):
-            return Grouping(keys, how.upper()), True
+            before = 1 if len(keys) > 1 and self.chance(0.3) else 0
+            return Grouping(keys, how.upper(), before=before), before == 0
         if how == "grouping_sets":
             numbers = range(len(keys))
             sets = [tuple(n for n in numbers if self.chance(0.6)) for _ in range(self.few(1, 2, 3))]
@@ -170,7 +171,7 @@ class Aggregates(Expressions):
     def over_groups(self, fields: Fields, keys: tuple[Scalar, ...], grouping: Grouping, grouped: bool) -> Scalar:
         """What a grouped SELECT shows besides its keys."""
         if grouping.how and self.wants("grouping_function", 0.4):
-            if self.chance(0.5):
+            if grouping.before or self.chance(0.5):
                 return Call("CAST(GROUPING({}) AS INT)", "int", (self.choice(keys),), "grouping_function")
             places = ", ".join("{}" for _ in keys)
             return Call(f"GROUPING_ID({places})", "bigint", keys, "grouping_function")
