@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -16,6 +16,8 @@ from tests.support.spark_types import UNKNOWN, type_of, widest
 #: what a relation in FROM is called, and the columns it has
 Relation = tuple[str, tuple[Column, ...]]
 Relations = Mapping[str, tuple[Column, ...]]
+#: a SELECT, and what tells the type of an expression in it
+Visit = Callable[[exp.Expr, Callable[[exp.Expr], str]], None]
 
 
 @lru_cache(maxsize=32)
@@ -59,6 +61,11 @@ def described(tree: exp.Expr, relations: Relations) -> tuple[Column, ...]:
     return _query(tree, _Scope(relations))
 
 
+def visit_selects(tree: exp.Expr, relations: Relations, visit: Visit) -> None:
+    """Shows every SELECT of a query, with what tells the types of its expressions."""
+    _query(tree, _Scope(relations, visit=visit))
+
+
 @dataclass(frozen=True)
 class _Scope:
     """What can be named in a query."""
@@ -71,10 +78,16 @@ class _Scope:
     outputs: tuple[Column, ...] = ()
     #: the query around this one
     outer: _Scope | None = None
+    #: is shown every SELECT
+    visit: Visit | None = None
 
     def inner(self) -> _Scope:
         """Of a subquery: it sees all that is here from outside."""
-        return _Scope(self.known, outer=self)
+        return _Scope(self.known, outer=self, visit=self.visit)
+
+    def beside(self) -> _Scope:
+        """Of a derived table: it sees what this query sees around itself, and not what stands beside."""
+        return _Scope(self.known, outer=self.outer, visit=self.visit)
 
     def look_up(self, column: exp.Column) -> str:
         for name, columns in self.sources:
@@ -145,7 +158,20 @@ def _select(tree: exp.Select, scope: _Scope) -> tuple[Column, ...]:
         else:
             name = item.alias_or_name or item.sql("spark").lower()
             found.append(Column(name, replace(scope, outputs=tuple(found)).type_of(item)))
+    if scope.visit is not None:
+        _show(tree, replace(scope, outputs=tuple(found)), scope.visit)
     return tuple(found)
+
+
+def _show(tree: exp.Select, scope: _Scope, visit: Visit) -> None:
+    visit(tree, scope.type_of)
+    for node in tree.walk(prune=lambda part: isinstance(part, exp.Query) and part is not tree):
+        if (
+            isinstance(node, exp.Query)
+            and node is not tree
+            and not isinstance(node.parent, exp.From | exp.Join | exp.CTE)
+        ):
+            _query(node, scope.inner())
 
 
 def _star(table: str, sources: list[Relation], merged: list[str], scope: _Scope) -> list[Column]:
@@ -172,7 +198,7 @@ def _relation(tree: exp.Expr, scope: _Scope) -> Relation:
         case exp.Table():
             return tree.alias_or_name, _named(scope.known.get(tree.name.casefold(), ()), tree)
         case exp.Subquery():
-            return tree.alias_or_name, _named(_query(tree.this, _Scope(scope.known, outer=scope.outer)), tree)
+            return tree.alias_or_name, _named(_query(tree.this, scope.beside()), tree)
         case exp.Values():
             return tree.alias_or_name, _named(_values(tree, scope), tree)
         case exp.Lateral(this=exp.Subquery() as subquery):

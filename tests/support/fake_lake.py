@@ -174,9 +174,12 @@ class FakeLake:
 
     def recompute(self, query: str, columns: Sequence[Column]) -> list[Row]:
         """What the query as its author wrote it gives now."""
+        return self.rows(self.recomputation(query, columns))
+
+    def recomputation(self, query: str, columns: Sequence[Column]) -> str:
         names = [f"c{number}" for number, _ in enumerate(columns)]
         cast = ", ".join(f"CAST({name} AS {duck_type(c.type)})" for name, c in zip(names, columns, strict=True))
-        return self.rows(f"SELECT {cast} FROM ({for_duckdb(query)}) AS q({', '.join(names)})")
+        return f"SELECT {cast} FROM ({for_duckdb(query)}) AS q({', '.join(names)})"
 
     def evaluate(self, tree: Node) -> list[Row]:
         """What a tree of the algebra gives now, in its own types."""

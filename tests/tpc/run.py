@@ -14,8 +14,9 @@ from engine.compile.pipeline import Analyzer, Request, compile_query
 from engine.compile.plan import MaintenancePlan
 from engine.errors import Position, TrickleError
 from engine.records import ReasonCode
-from tests.properties.fuzz import Engine, on_duckdb
-from tests.support.duck_analyzer import DuckAnalyzer
+from tests.properties.fuzz import Engine
+from tests.support.duck_analyzer import DuckAnalyzer, Relations
+from tests.support.exact_lake import ExactLake, exactly, install
 from tests.support.fake_lake import FakeLake, FakeStreamTable
 from tests.support.multisets import net_change, same_rows, written_change
 from tests.support.spark_lake import SparkLake
@@ -30,6 +31,10 @@ DIFFERENTIAL = "differential"
 SHOWN = 20
 
 CHANGES: dict[Suite, Callable[[int], Cycles]] = {TPCH: tpch_changes.cycles, TPCDS: tpcds_changes.cycles}
+
+
+def on_duckdb(relations: Relations) -> tuple[Analyzer, FakeLake]:
+    return DuckAnalyzer(relations), ExactLake(relations)
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ def touched(suite: Suite, number: int, cycles: int, seed: int = 0) -> tuple[list
     Whether anything is proved by a query that holds: nothing, where data and changes pass it by.
     """
     tables = sources_of(suite, number)
-    lake = FakeLake({name: suite.relations[name] for name in tables})
+    lake = ExactLake({name: suite.relations[name] for name in tables})
     suite.fill(lake)
     columns = DuckAnalyzer(suite.relations).describe(suite.query(number))
     began, spent_ms = time.perf_counter(), 0.0
@@ -119,7 +124,9 @@ def disagreement(suite: Suite, number: int, lake: SparkLake) -> str | None:
     """Where DuckDB, which stands in for Spark when views are compared, answers a query otherwise than Spark does."""
     text = suite.query(number)
     columns = DuckAnalyzer(suite.relations).describe(text)
-    stand_in, spark = FakeLake.recompute(lake, text, columns), lake.recompute(text, columns)
+    install(lake.db)
+    stand_in = lake.rows(exactly(lake.recomputation(text, columns), suite.relations))
+    spark = lake.recompute(text, columns)
     return None if same_rows(stand_in, spark) else f"(-) Spark, (+) DuckDB\n{_difference(spark, stand_in)}"
 
 
