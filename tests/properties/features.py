@@ -45,6 +45,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "recursive": ("recursive", "inner_join"),
     "ties": ("ties",),
     "noisy_doubles": ("noisy_doubles",),
+    # timestamps without a zone
+    "moments": ("moments",),
     # what DuckDB does otherwise, or sqlglot writes otherwise for it: only where Spark computes
     "spark_only": ("outer_explode", "empty_grand_total"),
 }  # fmt: skip
@@ -58,7 +60,7 @@ SPARK_ONLY = frozenset(GROUPS["spark_only"])
 COVERED: frozenset[str] = frozenset(
     (
         *ALWAYS, *GROUPS["aggregates"], "inner_join", "cross_join", "comma_join", "using", "non_equi_join",
-        "derived_table", "cte", *GROUPS["groups"], "noisy_doubles",
+        "derived_table", "cte", *GROUPS["groups"], "noisy_doubles", "moments",
         "arithmetic", "case", "coalesce", "nullif", "in_list", "between", "like", "logic", "null_safe",
     )
 )  # fmt: skip
