@@ -8,7 +8,8 @@ from decimal import Decimal
 
 from engine.records import Column
 from tests.properties.tree import Query
-from tests.properties.walk import features_of
+from tests.properties.types import MOMENT
+from tests.properties.walk import features_of, walk
 from tests.support.fake_lake import FakeLake
 from tests.support.view_test import Row, write_row
 
@@ -134,7 +135,13 @@ class Case:
     @property
     def features(self) -> frozenset[str]:
         found = features_of(self.query)
-        return found | {name for name, is_there in (("ties", self.ties), ("noisy_doubles", self.is_noisy)) if is_there}
+        more = (("ties", self.ties), ("noisy_doubles", self.is_noisy), ("moments", self.has_moments))
+        return found | {name for name, is_there in more if is_there}
+
+    @property
+    def has_moments(self) -> bool:
+        types = [column.type for table in self.tables for column in table.columns]
+        return MOMENT in types or any(getattr(node, "type", "") == MOMENT for node in walk(self.query))
 
     @property
     def is_noisy(self) -> bool:

@@ -45,6 +45,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "recursive": ("recursive", "inner_join"),
     "ties": ("ties",),
     "noisy_doubles": ("noisy_doubles",),
+    # timestamps without a zone
+    "moments": ("moments",),
     # what DuckDB does otherwise, or sqlglot writes otherwise for it: only where Spark computes
     "spark_only": ("outer_explode", "empty_grand_total"),
 }  # fmt: skip

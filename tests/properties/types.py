@@ -7,6 +7,7 @@ differ in its last digit; `real` is one that may differ itself, so nothing is co
 
 from __future__ import annotations
 
+MOMENT = "timestamp_ntz"
 INTEGERS = ("int", "bigint")
 #: what a column of a table can be, and what the arms of a set operation can give
 PLAIN = ("int", "bigint", "decimal(8,2)", "double", "string", "date", "timestamp_ntz", "boolean")

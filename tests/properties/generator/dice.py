@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from tests.properties.features import Weights, weights
 from tests.properties.tree import Query, Ref, Scalar
+from tests.properties.types import MOMENT, PLAIN
 
 T = TypeVar("T")
 
@@ -44,6 +45,7 @@ class Dice:
     def __init__(self, seed: int, chosen: Weights | None = None) -> None:
         self.random = random.Random(seed)
         self.weights = weights() if chosen is None else chosen
+        self.types = tuple(type_ for type_ in PLAIN if type_ != MOMENT or self.weights["moments"])
         self.numbers: dict[str, int] = {}
         self.relations_left = self.choice(SIZES)
         #: how many relations may still be multiplied with others

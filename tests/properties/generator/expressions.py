@@ -194,7 +194,7 @@ class Expressions(Tables):
         there = sorted({field.type for field in fields if field.type in PLAIN}) or ["int"]
         if self.chance(0.7):
             return self.scalar(self.choice(there), fields)
-        return self.scalar(self.choice((*PLAIN, "wide", "ratio")), fields)
+        return self.scalar(self.choice((*self.types, "wide", "ratio")), fields)
 
     def predicate(self, fields: Fields) -> Scalar:
         """A condition that looks at a column, if there is one."""

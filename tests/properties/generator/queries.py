@@ -25,12 +25,12 @@ from tests.properties.tree import (
     With,
     outputs,
 )
-from tests.properties.types import PLAIN, is_comparable
+from tests.properties.types import is_comparable
 from tests.properties.walk import walk
 
 SETS = {"union": 1, "union_all": 3, "intersect": 0.7, "intersect_all": 0.7, "except": 0.7, "except_all": 0.7}
 #: rows of these meet often
-FEW_VALUES = ("int", "int", "string", "string", "boolean", "date", *PLAIN)
+FEW_VALUES = ("int", "int", "string", "string", "boolean", "date")
 GROUPED = ("group_by", "global_aggregate")
 
 
@@ -74,7 +74,7 @@ class Generator(Recursions):
         return self.select(around, want)
 
     def set_operation(self, around: Around, want: tuple[str, ...] | None, kind: str) -> Query:
-        types = want or tuple(self.choice(FEW_VALUES) for _ in range(self.few(1, 1, 2, 3)))
+        types = want or tuple(self.choice((*FEW_VALUES, *self.types)) for _ in range(self.few(1, 1, 2, 3)))
         left = self.query(around.deeper(), types)
         if isinstance(left, Select) and left.limit is None and self.chance(0.4):
             # Two looks at the same rows, so that there is something in common.

@@ -21,7 +21,6 @@ from tests.properties.tree import (
     Values,
     outputs,
 )
-from tests.properties.types import PLAIN
 
 JOINS = {
     "inner_join": 5, "left_join": 3, "right_join": 1.2, "full_join": 1.5, "semi_join": 0.7, "anti_join": 0.7,
@@ -62,7 +61,7 @@ class Relations(Windows):
             case "values":
                 return self.values(alias)
             case "no_from":
-                types = [self.choice(PLAIN) for _ in range(self.few(1, 2))]
+                types = [self.choice(self.types) for _ in range(self.few(1, 2))]
                 query = Select(tuple(Item(self.literal(type_), self.fresh("c")) for type_ in types))
                 return Derived(query, alias), _under(alias, outputs(query))
             case _:
@@ -76,7 +75,7 @@ class Relations(Windows):
         return self.choice(around.relations)
 
     def values(self, alias: str) -> tuple[Values, Fields]:
-        columns = tuple(Ref(alias, self.fresh("x"), self.choice(PLAIN)) for _ in range(self.few(1, 2, 2)))
+        columns = tuple(Ref(alias, self.fresh("x"), self.choice(self.types)) for _ in range(self.few(1, 2, 2)))
         rows = [tuple(self.literal(column.type) for column in columns) for _ in range(self.few(1, 2, 3))]
         return Values(columns, tuple(rows), alias), columns
 

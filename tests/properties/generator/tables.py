@@ -34,7 +34,8 @@ class Tables(Dice):
     def table(self, name: str) -> Table:
         numbers = self.choice(("int", "bigint", "decimal(8,2)", "decimal(8,2)", "double"))
         types = {"k": "int", "g": self.choice(("string", "string", "int")), "v": numbers}
-        for letter in sorted(self.random.sample(sorted(FURTHER), self.few(0, 0, 1, 1, 2))):
+        further = sorted(letter for letter, type_ in FURTHER.items() if type_ in self.types)
+        for letter in sorted(self.random.sample(further, self.few(0, 0, 1, 1, 2))):
             types[letter] = FURTHER[letter]
         columns = tuple(Column(letter, type_) for letter, type_ in types.items())
         size = 0 if self.chance(0.06) else self.few(2, 3, 4, 5, 6, 7, 8)
