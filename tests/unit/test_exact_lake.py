@@ -80,6 +80,18 @@ def test_windows_and_subqueries(lake: ExactLake) -> None:
     assert sorted(answer(lake, inside)) == [(-3,), (7,)]
 
 
+def test_conditions_on_groups(lake: ExactLake) -> None:
+    """Also quotients in quotients, whose divisors the parser guards."""
+    grouped = "SELECT n FROM t GROUP BY n HAVING avg(a) > 2.5 AND sum(a) / (sum(b) / (count(*) / 2.0)) > 0"
+    assert answer(lake, grouped) == [(7,)]
+
+
+def test_quotients_in_divisors(lake: ExactLake) -> None:
+    # b / 3 is decimal(13,10) to Spark, as 3 has one digit
+    [(value,)] = answer(lake, "SELECT a / (b / 3) AS q FROM t WHERE n = 2")
+    assert value == quotient(Decimal("-10.01"), Decimal("1.0000000000"), 16)
+
+
 def test_rollup_over_nothing_gives_nothing(lake: ExactLake) -> None:
     query = "SELECT n, sum(a) AS s FROM t WHERE n > {} GROUP BY ROLLUP (n)"
     assert answer(lake, query.format(100)) == []
