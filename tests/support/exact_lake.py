@@ -22,20 +22,21 @@ from tests.support.duck_analyzer import visit_selects
 from tests.support.fake_lake import FakeLake, Row
 from tests.support.spark_types import INTEGERS, avg_type, sum_type
 
-#: a is divided by b in whole numbers of 128 bits; up and down bring the quotient to its scale, which `ten` splits off
+#: a is divided by b in whole numbers of 128 bits; up and down bring the quotient to its scale, which `ten` splits off.
+#: Lists of one hold what is needed more than once: a macro would compute it as often as it is named.
 MACROS = """
 CREATE OR REPLACE MACRO main.unscaled(a) AS replace(a::VARCHAR, '.', '')::HUGEINT;
-CREATE OR REPLACE MACRO main.rounded(n, d) AS
-    CASE WHEN d <> 0 THEN
-        (CASE WHEN (n < 0) <> (d < 0) THEN -1 ELSE 1 END) * ((2 * abs(n) + abs(d)) // (2 * abs(d)))
-    END;
-CREATE OR REPLACE MACRO main.pointed(q, ten, digits) AS
-    (CASE WHEN q < 0 THEN '-' ELSE '' END) || (abs(q) // ten)::VARCHAR || '.'
-    || lpad((abs(q) % ten)::VARCHAR, digits, '0');
 CREATE OR REPLACE MACRO main.exact_quotient(a, b, up, down, ten, digits) AS
     list_transform(
-        list_transform([{'n': main.unscaled(a) * up, 'd': main.unscaled(b) * down}], lambda r: main.rounded(r.n, r.d)),
-        lambda q: main.pointed(q, ten, digits)
+        list_transform(
+            [[main.unscaled(a) * up, main.unscaled(b) * down]],
+            lambda parts: CASE WHEN parts[2] <> 0 THEN
+                (CASE WHEN (parts[1] < 0) <> (parts[2] < 0) THEN -1 ELSE 1 END)
+                * ((2 * abs(parts[1]) + abs(parts[2])) // (2 * abs(parts[2])))
+            END
+        ),
+        lambda q: (CASE WHEN q < 0 THEN '-' ELSE '' END) || (abs(q) // ten)::VARCHAR || '.'
+            || lpad((abs(q) % ten)::VARCHAR, digits, '0')
     )[1]
 """
 
@@ -94,7 +95,8 @@ def exactly(sql: str, relations: Mapping[str, tuple[Column, ...]]) -> str:
     guarded = [node for node in tree.find_all(exp.Div) if _is_guard(node.right)]
     for node in guarded:
         # The parser guards divisors for DuckDB; a guarded 3 is no literal to the rules of Spark's types.
-        node.right.replace(exp.paren(node.right.this.copy()))
+        # Nothing is copied here: other guarded divisions may stand inside.
+        node.set("expression", exp.Paren(this=node.right.this))
     _without_totals_of_nothing(tree)
     types: dict[int, Types] = {}
 
@@ -111,7 +113,7 @@ def exactly(sql: str, relations: Mapping[str, tuple[Column, ...]]) -> str:
     divisions = [node for node in tree.find_all(exp.Div, exp.Avg) if id(node) in types and types[id(node)].are_exact]
     for node in guarded:
         if all(node is not each for each in divisions):
-            node.right.replace(exp.Nullif(this=node.right.copy(), expression=exp.Literal.number(0)))
+            node.set("expression", exp.Nullif(this=node.right, expression=exp.Literal.number(0)))
     for node in reversed(divisions):  # what is inside first
         whole, dividend, divisor = _parts(node)
         whole.replace(_quotient(dividend, divisor, types[id(node)]))

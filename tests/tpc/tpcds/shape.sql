@@ -122,3 +122,8 @@ UPDATE web_returns SET
 UPDATE inventory SET inv_warehouse_sk = 1 + inv_item_sk % 4;
 UPDATE inventory SET inv_quantity_on_hand = CASE WHEN inv_date_sk % 4 = 0 THEN 5000 ELSE 3 END
 WHERE inv_item_sk % 5 = 0;
+
+-- Shares of what was sold divide by it, which is an error in Spark where it is nothing.
+UPDATE store_sales SET ss_ext_sales_price = 0.01 WHERE ss_ext_sales_price = 0;
+UPDATE catalog_sales SET cs_ext_sales_price = 0.01 WHERE cs_ext_sales_price = 0;
+UPDATE web_sales SET ws_ext_sales_price = 0.01 WHERE ws_ext_sales_price = 0;
