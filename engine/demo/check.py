@@ -42,12 +42,11 @@ class Checked:
                 f"{name}: differs from its query; {self.verified.missing} rows missing, "
                 f"{self.verified.unexpected} unexpected"
             )
-        if self.definition.differential:
-            found += [
-                f"{name}: refreshed fully: {r.reason.text}"
-                for r in self.refreshes
-                if r.outcome in {Outcome.FULL, Outcome.REINITIALIZE} and r.reason.code not in ACCEPTED_FULL
-            ]
+        found += [
+            f"{name}: refreshed fully: {r.reason.text}"
+            for r in self.refreshes
+            if r.outcome in {Outcome.FULL, Outcome.REINITIALIZE} and r.reason.code not in ACCEPTED_FULL
+        ]
         return tuple(found)
 
 

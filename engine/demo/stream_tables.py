@@ -10,8 +10,6 @@ class Definition:
     name: str
     schedule: str
     query: str
-    #: must its refreshes be differential? The others show what a full refresh looks like, and why it is one.
-    differential: bool = True
 
     @property
     def statement(self) -> str:
@@ -90,7 +88,6 @@ FROM orders AS o
 LEFT JOIN payments AS p ON p.order_id = o.order_id
 WHERE p.payment_id IS NULL AND o.status <> 'cancelled'
 """,
-        differential=False,
     ),
     Definition(
         "top_products",
@@ -102,6 +99,5 @@ GROUP BY product_id
 ORDER BY pieces DESC, product_id
 LIMIT 10
 """,
-        differential=False,
     ),
 )

@@ -71,7 +71,7 @@ def test_the_demo_from_first_paint_to_quit(start, tmp_path):
     terminal.wait_for("one to be fresh", lambda screen: "fresh" in row_of(screen, "open_orders"), 60)
     screen = terminal.screen()
     assert "diff" in row_of(screen, "open_orders")
-    assert "full" in row_of(screen, "top_products")
+    assert "diff" in row_of(screen, "top_products")
 
     before = refreshed(folder)
     shown = terminal.screen()
