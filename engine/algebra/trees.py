@@ -57,8 +57,9 @@ def nodes_of(root: Node) -> tuple[Node, ...]:
 
 
 def leaves(root: Node) -> tuple[Scan, ...]:
-    """Every scan of a tree, once."""
-    return tuple(node for node in nodes_of(root) if isinstance(node, Scan))
+    """Every scan of a relation, once. What a recursion has found so far is none."""
+    found = (node for node in nodes_of(root) if isinstance(node, Scan))
+    return tuple(scan for scan in found if scan.leaf.role is not Role.ITSELF)
 
 
 def columns_by_leaf(*roots: Node) -> dict[Leaf, tuple[Column, ...]]:
