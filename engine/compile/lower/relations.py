@@ -65,6 +65,8 @@ def relation(context: Context, tree: exp.Expr, environment: Environment) -> Sour
         alone.set("joins", None)
         return joined(context, alone, joins, tree, environment)
     match tree:
+        case exp.Table() if isinstance(tree.this, exp.Values):
+            return _of(context.lower(context, tree.this, environment), tree)
         case exp.Table():
             return _table(context, tree, environment)
         case exp.Subquery() if _is_join(tree.this):
