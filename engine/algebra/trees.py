@@ -107,6 +107,20 @@ def inner_join(members: tuple[Node, ...], conditions: tuple[Scalar, ...]) -> Inn
     return InnerJoin(flat, (*inside, *conditions))
 
 
+def padded(alone: Node, columns: tuple[Column, ...]) -> Project:
+    """One side of an outer join beside NULLs, with the columns of both."""
+    there = alone.names
+    return Project(
+        alone,
+        tuple(
+            Output(
+                each.name, col(each.name) if each.name in there else scalars.cast(scalars.null(), each.type), each.type
+            )
+            for each in columns
+        ),
+    )
+
+
 def has_one_row(node: Node) -> bool:
     """At most one, whatever the sources say."""
     match node:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.algebra.nodes import Exists, InnerJoin, Node, OuterJoin, Output, Project, UnionAll
-from engine.algebra.scalars import cast, col, null
+from engine.algebra.nodes import Exists, InnerJoin, Node, OuterJoin, UnionAll
+from engine.algebra.trees import padded
 from engine.compile.differentiate.dispatch import Rule, change_of, delta, rule_of
 
 
@@ -15,21 +15,10 @@ def _(node: OuterJoin) -> Node:
 def taken_apart(node: OuterJoin) -> Node:
     """The same rows by operators that have rules of their own."""
     parts: list[Node] = [InnerJoin((node.left, node.right), node.conditions)]
-    parts.append(_padded(node, Exists(node.left, node.right, node.conditions, negated=True)))
+    parts.append(padded(Exists(node.left, node.right, node.conditions, negated=True), node.columns))
     if node.full:
-        parts.append(_padded(node, Exists(node.right, node.left, node.conditions, negated=True)))
+        parts.append(padded(Exists(node.right, node.left, node.conditions, negated=True), node.columns))
     return UnionAll(tuple(parts))
-
-
-def _padded(node: OuterJoin, alone: Node) -> Node:
-    there = alone.names
-    return Project(
-        alone,
-        tuple(
-            Output(each.name, col(each.name) if each.name in there else cast(null(), each.type), each.type)
-            for each in node.columns
-        ),
-    )
 
 
 @rule_of.register

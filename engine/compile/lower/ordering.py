@@ -45,7 +45,7 @@ def order_of(context: Context, order: exp.Expr | None, source: Source, visible: 
             value = col(aliases[tree.name.casefold()].name)
         else:
             value = over(context, tree, source)
-        keys.append(ordered(value, descending=bool(item.args.get("desc")), nulls_first=_nulls_first(item)))
+        keys.append(ordered(value, descending=bool(item.args.get("desc")), nulls_first=nulls_first(item)))
     return tuple(keys)
 
 
@@ -64,7 +64,7 @@ def with_outputs(order: exp.Expr, outputs: Mapping[str, exp.Expr]) -> exp.Expr:
     return changed
 
 
-def _nulls_first(item: exp.Ordered) -> bool:
+def nulls_first(item: exp.Ordered) -> bool:
     """NULL is least in Spark, unless it is said."""
     given = item.args.get("nulls_first")
     return bool(given) if given is not None else not item.args.get("desc")

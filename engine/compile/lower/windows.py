@@ -17,7 +17,7 @@ from engine.algebra.scalars import Scalar, col
 from engine.compile import functions
 from engine.compile.lower.context import Context, Source
 from engine.compile.lower.expressions import over, windows_in
-from engine.compile.lower.ordering import ties_broken
+from engine.compile.lower.ordering import nulls_first, ties_broken
 
 _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 _VALUES = (exp.FirstValue, exp.LastValue, exp.NthValue, exp.First, exp.Last, exp.AnyValue)
@@ -122,7 +122,7 @@ def _canonical(
     partition += [col(name).tree for name in domain]
     order = tree.args.get("order")
     keys = [
-        exp.Ordered(this=below.column(each.this, "order"), desc=each.args.get("desc"), nulls_first=_nulls_first(each))
+        exp.Ordered(this=below.column(each.this, "order"), desc=each.args.get("desc"), nulls_first=nulls_first(each))
         for each in (order.expressions if order else ())
     ]
     spec = tree.args.get("spec")
@@ -154,11 +154,6 @@ def _arguments(function: exp.Expr) -> list[exp.Expr]:
         if not isinstance(each, exp.Star)
         for part in (_arguments(each) if isinstance(each, exp.Distinct) else [each])
     ]
-
-
-def _nulls_first(item: exp.Ordered) -> bool:
-    given = item.args.get("nulls_first")
-    return bool(given) if given is not None else not item.args.get("desc")
 
 
 def _untied(

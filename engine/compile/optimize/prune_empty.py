@@ -21,9 +21,8 @@ from engine.algebra.nodes import (
     UnionAll,
     Window,
 )
-from engine.algebra.scalars import cast, col, null
-from engine.algebra.trees import rewrite
-from engine.records import Column
+from engine.algebra.scalars import col
+from engine.algebra.trees import padded, rewrite
 
 
 def prune_empty(root: Node) -> Node:
@@ -53,9 +52,9 @@ def _prune(node: Node) -> Node:
         case Exists(other=Empty(), negated=True):
             return node.input
         case OuterJoin(right=Empty()):
-            return _padded(node.left, node.columns)
+            return padded(node.left, node.columns)
         case OuterJoin(left=Empty()):
-            return _padded(node.right, node.columns)
+            return padded(node.right, node.columns)
         case UnionAll():
             return _union(node)
         case _:
@@ -76,14 +75,3 @@ def _union(node: UnionAll) -> Node:
         )
         first = Project(first, renamed)
     return first if len(members) == 1 else UnionAll((first, *members[1:]))
-
-
-def _padded(alone: Node, columns: tuple[Column, ...]) -> Node:
-    """One side of an outer join beside NULLs."""
-    return Project(
-        alone,
-        tuple(
-            Output(each.name, col(each.name) if each.name in alone.names else cast(null(), each.type), each.type)
-            for each in columns
-        ),
-    )
