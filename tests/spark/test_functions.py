@@ -145,9 +145,6 @@ def test_where_we_differ(session: Any, name: str) -> None:
 NOT_WRITTEN_ALIKE = {
     "listagg(s)": "adds a comma between",
     "string_agg(s)": "adds a comma between",
-    "percentile_cont(0.25) WITHIN GROUP (ORDER BY i)": "an approximate one",
-    "percentile_disc(0.25) WITHIN GROUP (ORDER BY i)": "an approximate one",
-    "percentile_disc(0.5) WITHIN GROUP (ORDER BY d DESC)": "an approximate one",
     "max_by(s, i, 2)": "how many is forgotten",
     "i >>> 1": "cannot be read",
 }

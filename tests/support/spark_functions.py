@@ -8,14 +8,14 @@ from engine.compile.functions import name_of
 
 _BY_TYPE = {
     "int": """
-        array_position array_size ascii bit_length bitwise_count cardinality char_length character_length
+        array_position array_size ascii bit_count bit_length cardinality char_length character_length
         date_diff datediff day day_of_month day_of_week day_of_week_iso day_of_year dayofmonth dayofweek dayofyear
         dense_rank extract_year find_in_set hash hour instr length levenshtein locate map_size minute month ntile
         octet_length position quarter rank row_number second size str_position ts_or_ds_diff unicode unix_date week
         week_of_year weekday weekofyear year
     """,
     "bigint": """
-        approx_distinct bitmap_count count count_if crc32 factorial grouping_id regr_count shiftrightunsigned
+        approx_count_distinct bitmap_count count count_if crc32 factorial grouping_id regr_count shiftrightunsigned
         str_to_unix time_to_unix timestampdiff timestamp_diff to_unix_timestamp ts_or_ds_to_unix unix_micros
         unix_millis unix_seconds unix_timestamp width_bucket xxhash64
     """,
@@ -34,7 +34,7 @@ _BY_TYPE = {
     """,
     "string": """
         array_join array_to_string
-        base64 bin chr char concat_ws conv date_format decode_case dpipe elt format_number format_string from_unixtime
+        base64 bin chr char concat_ws conv date_format decode dpipe elt format_number format_string from_unixtime
         get_json_object group_concat hex initcap json_extract_scalar lcase left listagg lower lpad ltrim md5 md5_digest
         overlay pad printf regexp_extract regexp_replace regexp_substr repeat replace reverse right rpad rtrim sha
         sha1 sha2 soundex space split_part string_agg stuff substr substring substring_index time_to_str to_char
