@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 
 from sqlglot import exp
@@ -71,7 +71,6 @@ class _Block:
     group: tuple[exp.Expr, ...] | None = None
     #: may a Filter or Project above still melt into it?
     open: bool = True
-    hint: str | None = field(default=None)
 
     @property
     def is_relation(self) -> bool:
@@ -93,9 +92,6 @@ class _Block:
             select.set("where", exp.Where(this=exp.and_(*self.where, copy=False)))
         if self.group:
             select.set("group", exp.Group(expressions=[each.copy() for each in self.group]))
-        if self.hint:
-            hinted = exp.Anonymous(this="BROADCAST", expressions=[exp.to_identifier(self.hint)])
-            select.set("hint", exp.Hint(expressions=[hinted]))
         return select
 
 
@@ -237,17 +233,22 @@ class _Renderer:
 
     @make.register
     def _(self, node: Exists) -> _Block:
-        left, right = self.relation(node.input), self.relation(node.other)
-        joined = _Block(left.relation, {**right.columns, **left.columns})
-        exists = _exists(right, [self.scalar(each, joined) for each in node.conditions])
-        return replace(left, where=(*left.where, exp.Not(this=exists) if node.negated else exists))
+        return self.kept_by(node.input, "ANTI" if node.negated else "SEMI", node.other, node.conditions)
 
     @make.register
     def _(self, node: SemiJoin) -> _Block:
-        left, right = self.relation(node.input), self.relation(node.touched)
-        joined = _Block(left.relation, {**left.columns, **right.columns})
-        matches = [self.scalar(null_safe_eq(scalar, col(name)), joined) for scalar, name in node.pairs]
-        return replace(left, where=(*left.where, _exists(right, matches)))
+        matches = [null_safe_eq(scalar, col(name)) for scalar, name in node.pairs]
+        return self.kept_by(node.input, "SEMI", node.touched, matches)
+
+    def kept_by(self, node: Node, kind: str, other: Node, conditions: Sequence[Scalar]) -> _Block:
+        """As a join and not as EXISTS: so there is nothing correlated to take apart, which DuckDB cannot everywhere."""
+        left, right = self.block(node), self.relation(other)
+        if not left.open or left.group is not None:
+            left = self.derived(left.select(), node)
+        both = _Block(left.relation, {**right.columns, **left.columns})
+        on = exp.and_(*(self.scalar(each, both) for each in conditions), copy=False) if conditions else exp.true()
+        join = exp.Join(this=right.relation, side="LEFT", kind=kind, on=on)
+        return replace(left, joins=(*left.joins, join))
 
     @make.register
     def _(self, node: Aggregate) -> _Block:
@@ -338,11 +339,6 @@ class _Renderer:
         if name is not None:
             return block.columns[name]
         return scalar.substitute({name: Scalar(tree) for name, tree in block.columns.items()}).tree
-
-
-def _exists(right: _Block, conditions: list[exp.Expr]) -> exp.Expr:
-    inner = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=right.relation))
-    return exp.Exists(this=inner.where(*conditions, copy=False) if conditions else inner)
 
 
 def _union(parts: Sequence[exp.Query]) -> exp.Query:
