@@ -78,7 +78,7 @@ class Generator(Recursions):
         left = self.query(around.deeper(), types)
         if isinstance(left, Select) and left.limit is None and self.chance(0.4):
             # Two looks at the same rows, so that there is something in common.
-            right: Query = self.with_other_names(replace(left, where=(), having=(), qualify=()))
+            right: Query = self.with_other_names(replace(left, where=(), qualify=()))
         else:
             right = self.query(around.deeper(), types)
         arms = (left, right) if self.chance(0.7) else (right, left)
