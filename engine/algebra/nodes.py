@@ -30,6 +30,7 @@ class Role(StrEnum):
     STORED = "stored"  # the stream table itself, as pinned
     ITSELF = "itself"  # what a recursion has found so far, inside of its step
     NET = "net"  # the result of the refresh's first statement: the change, netted by value
+    STEP = "step"  # what a statement computes before the rest of it
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from sqlglot import exp, transforms
+from sqlglot.dialects.dialect import groupconcat_sql
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
@@ -32,6 +33,22 @@ WRITTEN = "written"
 _QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE)
 
 
+#: where a cast keeps the text of the literal that it was written as, DATE '2020-01-01' or 2L: Spark reads literal and
+#: cast alike, but finds them equal only where it folds constants, which it does not inside of subqueries
+_LITERAL = "literal"
+#: TIMESTAMP is TIMESTAMPTZ to sqlglot
+_TYPES_OF_LITERALS = (
+    exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ,
+)  # fmt: skip
+
+
+def _typed_literal(parser: SparkParser, literal: exp.Expr, type_: exp.DataType) -> exp.Cast:
+    cast = exp.Cast(this=literal, to=type_)
+    if isinstance(literal, exp.Literal):
+        cast.meta[_LITERAL] = f"{type_.sql(parser.dialect)} {literal.sql(parser.dialect)}"
+    return cast
+
+
 class Spark4(Spark):
     class Tokenizer(Spark.Tokenizer):
         #: 'it''s' is one string with a quote in it, not two strings that are joined
@@ -51,12 +68,26 @@ class Spark4(Spark):
             name: parse for name, parse in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if name != "ANY"
         }
 
+        TYPE_LITERAL_PARSERS: ClassVar[dict[exp.DType, Any]] = {
+            **SparkParser.TYPE_LITERAL_PARSERS,
+            **dict.fromkeys(_TYPES_OF_LITERALS, _typed_literal),
+        }
+
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
             """In GROUP BY window(at, '5 minutes') the word begins no WINDOW clause."""
             for token, following in pairwise(raw_tokens):
                 if token.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
                     token.token_type = TokenType.VAR
             return super().parse(raw_tokens, sql)
+
+        def _parse_column_ops(self, this: exp.Expr | None) -> exp.Expr | None:
+            """The tokenizer makes 2 :: BIGINT of 2L: three tokens in the place of one."""
+            number, cast = self._prev, self._curr
+            suffixed = number and cast and cast.token_type is TokenType.DCOLON and cast.start == number.start
+            column = super()._parse_column_ops(this)
+            if suffixed and isinstance(column, exp.Cast) and self._prev.start == number.start:
+                column.meta[_LITERAL] = self.sql[number.start : number.end + 1]
+            return column
 
         def _parse_function_call(
             self,
@@ -97,7 +128,19 @@ class Spark4(Spark):
         TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = {
             **{kind: made for kind, made in SparkGenerator.TRANSFORMS.items() if kind is not exp.WithinGroup},
             exp.Select: transforms.preprocess([transforms.unnest_to_explode]),
+            exp.ArgMax: lambda self, each: self.func("MAX_BY", each.this, each.expression, each.args.get("count")),
+            exp.ArgMin: lambda self, each: self.func("MIN_BY", each.this, each.expression, each.args.get("count")),
+            # without a separator there is none, and no comma
+            exp.GroupConcat: lambda self, each: groupconcat_sql(self, each, sep=None),
         }
+
+        def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+            literal = expression.meta.get(_LITERAL)
+            return str(literal) if literal else super().cast_sql(expression, safe_prefix)
+
+        def trycast_sql(self, expression: exp.TryCast) -> str:
+            literal = expression.meta.get(_LITERAL)
+            return str(literal) if literal else super().trycast_sql(expression)
 
 
 def _called(call: exp.Expr) -> exp.Expr | None:

@@ -26,12 +26,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class QueryStep:
+    """What is computed first and kept, for the rest of a statement to read."""
+
+    view: str
+    sql: str
+
+
+@dataclass(frozen=True)
 class Query:
     """A statement as Spark runs it, and the tree that it came from, for engines that speak otherwise."""
 
+    #: reads what the steps made
     sql: str
-    #: None for a query that could not be taken apart: it runs as its owner wrote it
+    #: of the whole statement; None for a query that could not be taken apart: it runs as its owner wrote it
     tree: Node | None = None
+    steps: tuple[QueryStep, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it, for people."""
+        steps = [f"CACHE TABLE {step.view} AS\n{step.sql}" for step in self.steps]
+        return ";\n\n".join([*steps, self.sql])
 
 
 @dataclass(frozen=True)
@@ -191,7 +207,8 @@ class SparkCompute:
 
     def _run(self, query: Query, doing: str, small: bool) -> DataFrame:
         queries.tune(self._session, small=small)
-        return queries.run(self._session, query.sql, doing)
+        with queries.steps(self._session, ((step.view, step.sql) for step in query.steps), doing):
+            return queries.run(self._session, query.sql, doing)
 
 
 class SparkResult:

@@ -38,6 +38,8 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # PySpark looks for the caller's line at each call otherwise
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # every hash table and every sort takes a page as soon as it has a row, and small refreshes have many of both
+    "spark.buffer.pageSize": "2m",
     "spark.scheduler.mode": "FAIR",
     # a cancelled refresh must not start its next job; this many cancelled ones are remembered
     "spark.scheduler.numCancelledJobGroupsToTrack": "1000",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from engine.lake import failures
@@ -43,6 +45,27 @@ def run(session: SparkSession, sql: str, doing: str) -> DataFrame:
         return session.sql(sql)
     except Exception as error:
         raise failures.typed(error, doing) from error
+
+
+@contextmanager
+def steps(session: SparkSession, statements: Iterable[tuple[str, str]], doing: str) -> Iterator[None]:
+    """Runs each and shows its rows under its name, for as long as the block lasts. Frames made in it keep them.
+
+    Checkpoints, as what is cached still drags its plan along, to be looked at each time.
+    """
+    shown: list[str] = []
+    try:
+        for name, sql in statements:
+            frame = run(session, sql, doing)
+            try:
+                frame.localCheckpoint(eager=True).createOrReplaceTempView(name)
+            except Exception as error:
+                raise failures.typed(error, doing) from error
+            shown.append(name)
+        yield
+    finally:
+        for name in shown:
+            session.catalog.dropTempView(name)
 
 
 def collect(frame: DataFrame, doing: str) -> pa.Table:

@@ -16,6 +16,7 @@ from engine.compile.parse import parse
 from engine.compile.places import in_views, view_name
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
+from engine.compile.steps import in_steps
 from engine.durations import format_duration, parse_duration
 from engine.errors import (
     AlreadyExists,
@@ -239,9 +240,13 @@ class Definitions:
         statements = [bind(plan.kept, dict.fromkeys(plan.sources, change)) for change in (Change.MIXED, Change.APPEND)]
         trees = [plan.kept.full, *(each.first for each in statements if each.first), *(s.change for s in statements)]
         for tree in trees:
+            steps = in_steps(tree)
             for leaf, columns in columns_by_leaf(tree).items():
                 self._compute.show_empty(view_name(leaf), columns)
-            self._compute.describe(render(tree, in_views))
+            for step in steps.before:
+                self._compute.describe(render(step.tree, in_views))
+                self._compute.show_empty(view_name(step.leaf), step.tree.columns)
+            self._compute.describe(render(steps.last, in_views))
 
     # ---------------------------------------------------------------- drop
 

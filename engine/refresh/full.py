@@ -34,7 +34,7 @@ def run(job: Job, outcome: Outcome) -> Applied:
         job.about_to_commit()
         new_schema = _shape(tables.columns(job.table.path)) != _shape(job.plan.columns)
         commit = result.overwrite(job.table.path, job.target.version, job.stamp(outcome), new_schema=new_schema)
-    return Applied(STRATEGY, query.sql, commit.version, inserted=commit.inserted, deleted=commit.deleted)
+    return Applied(STRATEGY, query.text, commit.version, inserted=commit.inserted, deleted=commit.deleted)
 
 
 def _shape(columns: tuple[Column, ...]) -> list[tuple[str, str]]:

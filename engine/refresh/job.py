@@ -87,7 +87,7 @@ class Differential:
     def sql(self) -> str:
         """All that is run, for people."""
         queries = (self.prepared.first, self.prepared.change)
-        return ";\n\n".join(query.sql for query in queries if query is not None)
+        return ";\n\n".join(query.text for query in queries if query is not None)
 
     @property
     def is_small(self) -> bool:

@@ -12,12 +12,13 @@ from engine.catalog.store import Catalog
 from engine.compile.bind import Change, Statements, bind
 from engine.compile.parse import Limits, parse
 from engine.compile.pipeline import Request, compile_query
-from engine.compile.places import in_views
+from engine.compile.places import in_views, view_name
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
+from engine.compile.steps import in_steps
 from engine.errors import InternalError, NotFound, QueryError, SourceSchemaChanged
 from engine.lake import tables, views
-from engine.lake.compute import Query
+from engine.lake.compute import Query, QueryStep
 from engine.records import Column, RefreshMode, StreamTable
 
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ class Analyzer:
 
 
 def rendered(tree: Node) -> Query:
-    return Query(render(tree, in_views, pretty=True), tree)
+    steps = in_steps(tree)
+    before = tuple(QueryStep(view_name(step.leaf), render(step.tree, in_views, pretty=True)) for step in steps.before)
+    return Query(render(steps.last, in_views, pretty=True), tree, before)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tests.properties.features import COVERED, DECIDED, Weights, weights
 from tests.properties.oracles import partitions, unoptimized
 from tests.properties.tree import Query
 from tests.support.duck_analyzer import DuckAnalyzer, Relations
-from tests.support.fake_lake import FakeLake, FakeStreamTable
+from tests.support.fake_lake import FakeLake, FakeStreamTable, SteppingLake
 from tests.support.multisets import same_rows, written
 from tests.support.spark_types import UNKNOWN
 from tests.support.view_runner import check_against_recompute
@@ -31,6 +31,10 @@ REFUSED = "refused"
 
 def on_duckdb(relations: Relations) -> tuple[Analyzer, FakeLake]:
     return DuckAnalyzer(relations), FakeLake(relations)
+
+
+def in_steps(relations: Relations) -> tuple[Analyzer, FakeLake]:
+    return DuckAnalyzer(relations), SteppingLake(relations)
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Settings:
     @staticmethod
     def of(seed: int, engine: Engine = on_duckdb, chosen: Weights | None = None) -> Settings:
         given = weights() if chosen is None else chosen
+        engine = in_steps if engine is on_duckdb and seed % 6 == 1 else engine
         return Settings(engine, seed % 5 != 0, given, seed, in_parts=seed % 10 == 3, plainly=seed % 10 == 7)
 
 

@@ -27,6 +27,7 @@ from engine.compile.dialect import Spark4
 from engine.compile.keep import OP, POSITION, SEQUENCE, Kept
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
+from engine.compile.steps import in_steps
 from engine.errors import NegativeMultiplicity
 from engine.records import Column
 from tests.support.duck_analyzer import for_duckdb
@@ -197,6 +198,16 @@ class FakeLake:
         return known[1]
 
 
+class SteppingLake(FakeLake):
+    """Runs statements in as many steps as they can be cut into."""
+
+    def sql(self, tree: Node) -> str:
+        steps = in_steps(tree, operators_max=1)
+        for step in steps.before:
+            self.db.execute(f"CREATE OR REPLACE TABLE {quoted(table_of(step.leaf))} AS {super().sql(step.tree)}")
+        return super().sql(steps.last)
+
+
 @dataclass
 class FakeStreamTable:
     """One stream table on a lake: populated once, then refreshed by change sets."""
@@ -352,6 +363,7 @@ def table_of(leaf: Leaf) -> str:
         Role.DELTA: f"{leaf.name}@delta",
         Role.STORED: STORED,
         Role.NET: NET,
+        Role.STEP: f"{leaf.name}@step",
     }
     return names[leaf.role]
 

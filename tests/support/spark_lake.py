@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from engine.algebra.nodes import Node
 from engine.algebra.trees import leaves
 from engine.compile.render import render
-from engine.lake import meaning
+from engine.compile.steps import in_steps
+from engine.lake import meaning, queries
 from engine.lake.session import SparkHost
 from engine.records import Column
 from tests.support.duck_analyzer import Relations
@@ -70,10 +71,12 @@ class SparkLake(FakeLake):
         self._shown: dict[str, object] = {}
 
     def sql(self, tree: Node) -> str:
-        """Runs the tree on Spark; the query that is handed back reads the result."""
+        """Runs the tree on Spark, in the steps that it is run in; the query that is handed back reads the result."""
         for leaf in leaves(tree):
             self._show(table_of(leaf.leaf), str(leaf.leaf))
-        return self._run(render(tree), tree.columns)
+        steps = in_steps(tree)
+        with queries.steps(self.session, ((str(each.leaf), render(each.tree)) for each in steps.before), "a test"):
+            return self._run(render(steps.last), tree.columns)
 
     def recompute(self, query: str, columns: Sequence[Column]) -> list[Row]:
         for name in self.tables:

@@ -117,6 +117,8 @@ class _Typing:
         types = [self.of(each) for each in arguments if isinstance(each, exp.Expr)]
         if not types:
             return UNKNOWN
+        if isinstance(tree, exp.ArgMax | exp.ArgMin) and tree.args.get("count") is not None:
+            return f"array<{types[0]}>"
         if name in SAME:
             return types[0]
         if name in ANY_OF:

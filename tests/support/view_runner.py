@@ -11,7 +11,7 @@ from engine.compile.plan import MaintenancePlan
 from engine.errors import TrickleError
 from engine.records import ReasonCode
 from tests.support.duck_analyzer import DuckAnalyzer
-from tests.support.fake_lake import FakeLake, FakeStreamTable
+from tests.support.fake_lake import FakeLake, FakeStreamTable, SteppingLake
 from tests.support.multisets import net_change, same_change, same_rows, written, written_change
 from tests.support.spark_types import UNKNOWN
 from tests.support.view_test import Refusal, Row, Step, ViewTest, parse_change, parse_rows
@@ -22,6 +22,7 @@ class Variant(StrEnum):
 
     OPTIMIZED = "optimized"
     AS_DERIVED = "as derived"  # no rule of the optimizer is applied
+    IN_STEPS = "in steps"  # what is used twice is computed first and kept
     RESTARTED = "restarted"  # before each step everything but the stored table is made anew from the text
 
 
@@ -29,7 +30,8 @@ def run_view_test(test: ViewTest, variant: Variant) -> None:
     if test.refusal is not None:
         check_refusal(test, test.refusal)
         return
-    run_steps(test, variant, planned(test, variant), FakeLake(test.relations))
+    lake = SteppingLake if variant is Variant.IN_STEPS else FakeLake
+    run_steps(test, variant, planned(test, variant), lake(test.relations))
 
 
 def run_steps(

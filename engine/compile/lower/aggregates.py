@@ -119,8 +119,8 @@ def _joined_text(call: exp.GroupConcat, made: _Arguments) -> Made:
         keys.append(ordered(col(name)))
     tree: exp.Expr = col(name).tree
     tree = exp.Distinct(expressions=[tree]) if only_once else tree
-    separator = call.args.get("separator")
-    joined = exp.GroupConcat(this=exp.Order(this=tree, expressions=keys), separator=separator and separator.copy())
+    separator = call.args.get("separator") or exp.Literal.string("")
+    joined = exp.GroupConcat(this=exp.Order(this=tree, expressions=keys), separator=separator.copy())
     return Made(Scalar(joined), name)
 
 
@@ -142,7 +142,8 @@ def _with_ties_broken(call: exp.ArgMax | exp.ArgMin) -> Scalar:
         ]
     )
     ranked = exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=order.copy(), expression=exp.null())), true=both)])
-    return Scalar(type(call)(this=value.copy(), expression=ranked))
+    count = call.args.get("count")
+    return Scalar(type(call)(this=value.copy(), expression=ranked, count=count and count.copy()))
 
 
 def empty_value(call: exp.Expr, type_: str) -> Scalar:
