@@ -51,4 +51,3 @@ def test_each_step_reads_what_came_before_it() -> None:
         assert {each.leaf for each in leaves(step.tree)} <= known
         known.add(step.leaf)
     assert {each.leaf for each in leaves(steps.last)} <= known
-
