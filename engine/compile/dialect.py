@@ -36,6 +36,8 @@ _QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE)
 #: where a cast keeps the text of the literal that it was written as, DATE '2020-01-01' or 2L: Spark reads literal and
 #: cast alike, but finds them equal only where it folds constants, which it does not inside of subqueries
 _LITERAL = "literal"
+#: marks a NOT that was written as a part of IS NOT
+_IS_NOT = "is_not"
 #: TIMESTAMP is TIMESTAMPTZ to sqlglot
 _TYPES_OF_LITERALS = (
     exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ,
@@ -89,6 +91,13 @@ class Spark4(Spark):
                 column.meta[_LITERAL] = self.sql[number.start : number.end + 1]
             return column
 
+        def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+            """Spark tells IS NOT from NOT … IS, and finds them equal only where it simplifies conditions."""
+            found = super()._parse_is(this)
+            if isinstance(found, exp.Not):
+                found.meta[_IS_NOT] = True
+            return found
+
         def _parse_function_call(
             self,
             functions: dict[str, Any] | None = None,
@@ -131,8 +140,16 @@ class Spark4(Spark):
             exp.ArgMax: lambda self, each: self.func("MAX_BY", each.this, each.expression, each.args.get("count")),
             exp.ArgMin: lambda self, each: self.func("MIN_BY", each.this, each.expression, each.args.get("count")),
             # without a separator there is none, and no comma
-            exp.GroupConcat: lambda self, each: groupconcat_sql(self, each, sep=None),
+            exp.GroupConcat: lambda self, each: groupconcat_sql(
+                self, each, func_name=each.meta.get(WRITTEN, "listagg").upper(), sep=None
+            ),
         }
+
+        def not_sql(self, expression: exp.Not) -> str:
+            inner = expression.this
+            if expression.meta.get(_IS_NOT) and isinstance(inner, exp.Is):
+                return f"{self.sql(inner, 'this')} IS NOT {self.sql(inner, 'expression')}"
+            return super().not_sql(expression)
 
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
             literal = expression.meta.get(_LITERAL)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import TokenType
 
 from engine.compile import functions
 from engine.compile.dialect import Spark4
@@ -85,20 +84,6 @@ def unknown_relation(name: str, known: Iterable[str], where: Position | None) ->
         position=where,
         hint=f"did you mean {near[0]}?" if near else "`trickle source add NAME --path PATH` makes one known",
     )
-
-
-def same_words(one: str, other: str) -> bool:
-    """Do two texts differ in nothing but blanks, comments, the case of what is no string, and AS before an alias?"""
-
-    def words(text: str) -> list[str]:
-        tokens = sqlglot.tokenize(text, dialect=Spark4)
-        return [
-            repr(token.text) if token.token_type is TokenType.STRING else token.text.upper()
-            for token in tokens
-            if token.token_type is not TokenType.ALIAS
-        ]
-
-    return words(one) == words(other)
 
 
 def table_positions(query: ParsedQuery) -> dict[str, Position | None]:

@@ -20,7 +20,7 @@ from engine.compile.exactness import refuse_inexact_decisions
 from engine.compile.keep import Kept, choose
 from engine.compile.lower import Relations, lower, rename_outputs
 from engine.compile.optimize import PLAN_RULES, Rule, optimize
-from engine.compile.parse import Limits, ParsedQuery, parse, same_words, table_positions, unknown_relation
+from engine.compile.parse import Limits, ParsedQuery, parse, table_positions, unknown_relation
 from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render, render_call
@@ -191,8 +191,7 @@ def _trust(parsed: ParsedQuery, asked: _Timed) -> None:
         trusted = asked.same_semantics(parsed.text, parsed.rendered())
     except QueryError:
         trusted = False  # Spark has accepted the text itself before, so it is our reading that it refuses
-    # of recursive queries Spark says that no two are the same; the same words are
-    if not trusted and not same_words(parsed.text, parsed.rendered()):
+    if not trusted:
         raise UnsupportedOperator(
             "this query is not read by Trickle as Spark reads it",
             detail=f"read as: {parsed.rendered()}",

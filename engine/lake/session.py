@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RefreshFailed, SparkUnavailable, TrickleError
-from engine.lake import failures, tables
+from engine.lake import failures, sameness, tables
 from engine.lake.jars import default_cache, ensure_jars
 from engine.lake.java import find_java, launcher_home
 from engine.lake.launch import FIXED, Jvm, configuration, launch, make_scratch, write_log_configuration
@@ -221,20 +221,9 @@ class SparkHost:
         return Analysis(columns, (time.perf_counter() - started) * 1000)
 
     def same_semantics(self, sql_a: str, sql_b: str) -> bool:
-        """Does Spark see the same query in both?
-
-        Frames have a `sameSemantics` of their own, which finds a CTE different from itself, and DATE '2020-01-01'
-        from a cast of the string. So plans are compared after the numbers of CTEs are normalised and constants are
-        folded: rules of Spark's optimizer that look at nothing but the plan.
-        """
-        return bool(self._plain_plan(sql_a).sameResult(self._plain_plan(sql_b)))
-
-    def _plain_plan(self, sql: str) -> Any:
-        rules = self._require().jvm.context._jvm.org.apache.spark.sql.catalyst.optimizer  # type: ignore[union-attr]
-        plan = self._frame(sql)._jdf.queryExecution().normalized()
-        for rule in (rules.ReplaceExpressions, rules.ConstantFolding, rules.BooleanSimplification):
-            plan = rule.apply(plan)
-        return plan
+        """Does Spark see the same query in both?"""
+        jvm = self._require().jvm.context._jvm
+        return sameness.same(jvm, self._frame(sql_a), self._frame(sql_b))
 
     # -- inside -------------------------------------------------------------------------------------------
 

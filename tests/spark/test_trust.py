@@ -79,7 +79,17 @@ QUERIES = (
     "SELECT first(s) IGNORE NULLS AS x, last(s, true) AS y, any_value(k) AS z FROM t",
 )
 
+RECURSIVE = """
+WITH RECURSIVE r(n, m) AS (
+    SELECT k, 0 FROM t WHERE k <=> 1 UNION ALL SELECT nvl(t.k, 1) + 1, m + 1 FROM r JOIN t ON n = t.k WHERE m < 3
+) SELECT n, string_agg(s, ',') AS l, count(*) AS c FROM r JOIN t u ON u.k = r.n WHERE n IS NOT NULL GROUP BY n
+"""
+
 DIFFERENT = (
+    (RECURSIVE, RECURSIVE.replace("m + 1", "m + 2")),
+    (RECURSIVE, RECURSIVE.replace("m < 3", "n < 3")),
+    (RECURSIVE, RECURSIVE.replace("n = t.k", "n = t.k AND n IN (1, 1)")),
+    (RECURSIVE, RECURSIVE.replace("count(*)", "count(1L)")),
     ("SELECT k FROM t WHERE k > 1", "SELECT k FROM t WHERE k >= 1"),
     ("SELECT k FROM t", "SELECT DISTINCT k FROM t"),
     ("SELECT t.k FROM t JOIN t u ON t.k = u.k", "SELECT t.k FROM t LEFT JOIN t u ON t.k = u.k"),
@@ -108,7 +118,7 @@ def test_expressions(spark_host: SparkHost) -> None:
         pytest.fail(f"not trusted: {alone}")
 
 
-@pytest.mark.parametrize("sql", QUERIES)
+@pytest.mark.parametrize("sql", [*QUERIES, RECURSIVE])
 def test_query(sql: str, spark_host: SparkHost) -> None:
     assert is_trusted(spark_host, sql)
 

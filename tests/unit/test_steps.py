@@ -39,8 +39,8 @@ def test_what_would_grow_without_end_stays_small() -> None:
     assert written_out(root) > 1_000_000
     steps = in_steps(root)
     parts = [*(step.tree for step in steps.before), steps.last]
-    assert max(map(written_out, parts)) <= 250
-    assert len(steps.before) <= 5, "as few as are needed"
+    assert max(map(written_out, parts)) <= 120
+    assert len(steps.before) <= 6, "as few as are needed"
     assert steps.last.columns == root.columns
 
 
