@@ -83,6 +83,8 @@ class Reason:
     code: ReasonCode
     text: str
     position: Position | None = None
+    #: the part of the query's text that it is about
+    fragment: str | None = None
 
 
 @dataclass(frozen=True)
