@@ -24,6 +24,7 @@ from engine.compile.parse import Limits, ParsedQuery, parse, same_words, table_p
 from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render, render_call
+from engine.compile.warnings import warnings_of
 from engine.errors import InvalidArgument, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
 from engine.records import Column, Notice, Reason, ReasonCode
 from engine.results import PlanNode
@@ -74,6 +75,7 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
         unique = made.made_unique
         kept, keeping = _keep(root, request.rules)
         pictures += keeping
+        notices += warnings_of(root, kept, parsed.text)
     except UnsupportedOperator as error:
         if request.full:
             reason = Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL")

@@ -90,7 +90,7 @@ class Definitions:
         check_name(name)
         self.finish_drops()
         self._refuse_taken(name)
-        mode = _mode(refresh_mode)
+        mode = mode_of(refresh_mode)
         interval_s, notices = self._interval(name, schedule)
         _refuse_itself(name, query)
         self._compute.wait_ready()
@@ -174,16 +174,7 @@ class Definitions:
     def _fitting(self, plan: MaintenancePlan, mode: RefreshMode, enable_cdf: bool | None) -> tuple[Notice, ...]:
         """Does the query fit what was asked for? Says what AUTO makes of it."""
         reason = plan.full_reason
-        if mode is RefreshMode.DIFFERENTIAL and reason is not None:
-            raise UnsupportedOperator(
-                f"refresh_mode is DIFFERENTIAL, but {reason.text}",
-                position=reason.position,
-                hint="AUTO recomputes such a query each time and says so",
-            )
-        notices: list[Notice] = []
-        if mode is RefreshMode.AUTO and reason is not None and reason.code is ReasonCode.UNSUPPORTED:
-            place = f" ({reason.position})" if reason.position else ""
-            notices.append(Notice(f"it is recomputed at each change: {reason.text}{place}"))
+        notices = list(notices_of(plan, mode))
         for name in plan.sources:
             located = self._plans.relations.located(name)
             if located.is_stream_table:
@@ -293,12 +284,28 @@ class Definitions:
         return tuple(table.name for table in undropped)
 
 
+def notices_of(plan: MaintenancePlan, mode: RefreshMode) -> tuple[Notice, ...]:
+    """What AUTO makes of a query that can only be recomputed. DIFFERENTIAL refuses it."""
+    reason = plan.full_reason
+    if mode is RefreshMode.DIFFERENTIAL and reason is not None:
+        raise UnsupportedOperator(
+            f"refresh_mode is DIFFERENTIAL, but {reason.text}",
+            position=reason.position,
+            fragment=reason.fragment,
+            hint="AUTO recomputes such a query each time and says so",
+        )
+    if mode is RefreshMode.AUTO and reason is not None and reason.code is ReasonCode.UNSUPPORTED:
+        place = f" ({reason.position})" if reason.position else ""
+        return (Notice(f"it is recomputed at each change: {reason.text}{place}"),)
+    return ()
+
+
 def _refuse_itself(name: str, query: str) -> None:
     if name.casefold() in {source.casefold() for source in parse(query).sources}:
         raise CycleDetected(f"{name} would read itself", hint="a stream table reads sources and other stream tables")
 
 
-def _mode(text: str) -> RefreshMode:
+def mode_of(text: str) -> RefreshMode:
     try:
         return RefreshMode(text.upper())
     except ValueError:

@@ -1,0 +1,52 @@
+"""The verbs of the engine that look into the compiler. They create nothing and change nothing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from engine.errors import InvalidArgument
+from engine.records import StreamTable, StreamTableStatus
+from engine.results import DeltaExplanation, Preview, Rewrite, StreamTableExplanation, Validation
+
+if TYPE_CHECKING:
+    from engine.explain import Explainer
+
+
+class ExplainVerbs(ABC):
+    """A part of `Engine`, which is the door to them."""
+
+    @abstractmethod
+    def stream_table(self, name: str) -> StreamTable: ...
+
+    @abstractmethod
+    def status(self, name: str) -> StreamTableStatus: ...
+
+    @property
+    @abstractmethod
+    def _explainer(self) -> Explainer:
+        """What does the work; not before Spark is ready."""
+
+    def validate_query(self, query: str) -> Validation:
+        """Could it be a stream table, and how would it be maintained? What is wrong with it is an answer too."""
+        return self._explainer.validate(query)
+
+    def preview_stream_table(self, query: str, *, refresh_mode: str = "AUTO", limit: int = 10) -> Preview:
+        """What a creation would make, with the first rows as they are now. Creates nothing."""
+        return self._explainer.preview(query, refresh_mode, limit)
+
+    def explain_query_rewrite(self, query: str, *, every_step: bool = False) -> Rewrite:
+        """The way from the text to the maintenance plan, step by step."""
+        return self._explainer.rewrite(query, every_step=every_step)
+
+    def explain_delta(self, name: str | None = None, *, query: str | None = None) -> DeltaExplanation:
+        """The maintenance statements of a stream table, or of a query that is none, for each kind of change."""
+        if (name is None) == (query is None):
+            raise InvalidArgument("explain_delta needs a name or a query", hint="give one of them")
+        table = None if name is None else self.stream_table(name)
+        return self._explainer.delta(query or "") if table is None else self._explainer.delta_of(table)
+
+    def explain_st(self, name: str) -> StreamTableExplanation:
+        """All about one stream table: definition, plan, reasons, last refresh, frontier, sources."""
+        table = self.stream_table(name)
+        return self._explainer.stream_table(table, self.status(name))
