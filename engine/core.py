@@ -62,7 +62,7 @@ class Core:
     ) -> Core:
         limits = Limits(settings.compile.max_parse_depth, settings.compile.max_parse_nodes)
         compute = SparkCompute(host)
-        plans = Plans(catalog, compute, limits)
+        plans = Plans(catalog, compute, limits, settings.compile.dialect)
         sources = Sources(catalog, compute, events, settings, clock)
         refresher = Refresher(catalog, compute, plans, ledger, events, settings, clock, lease.epoch)
         definitions = Definitions(

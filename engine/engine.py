@@ -256,6 +256,7 @@ class Engine(ExplainVerbs):
         append_only: bool = False,
         comment: str = "",
         enable_cdf: bool | None = None,
+        dialect: str | None = None,
     ) -> CreateResult:
         self._host.start()
         result = self._writing.definitions.create(
@@ -267,6 +268,7 @@ class Engine(ExplainVerbs):
             append_only=append_only,
             comment=comment,
             enable_cdf=enable_cdf,
+            dialect=dialect,
         )
         self._core.scheduler.wake()
         return result

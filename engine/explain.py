@@ -59,18 +59,21 @@ class Explainer:
 
     # ---------------------------------------------------------------- a query that is no stream table
 
-    def validate(self, query: str) -> Validation:
+    def validate(self, query: str, dialect: str | None = None) -> Validation:
         """What is wrong with the query is an answer, not an error."""
         try:
-            return Validation(query, None, self.explained(self.plans.compile(query, full=False), RefreshMode.AUTO))
+            return Validation(query, None, self.explained(self._plan(query, dialect), RefreshMode.AUTO))
         except (QueryError, NotFound, InvalidArgument) as error:
             return Validation(query, Problem.of(error), None)
 
-    def preview(self, query: str, refresh_mode: str, limit: int) -> Preview:
+    def _plan(self, query: str, dialect: str | None) -> MaintenancePlan:
+        return self.plans.compile_written(self.plans.in_spark(query, dialect), full=False)
+
+    def preview(self, query: str, refresh_mode: str, limit: int, dialect: str | None = None) -> Preview:
         mode = mode_of(refresh_mode)
         if limit < 0:
             raise InvalidArgument(f"a limit of {limit} rows", hint="0 rows show the columns alone")
-        plan = self.plans.compile(query, full=mode is RefreshMode.FULL)
+        plan = self.plans.compile_written(self.plans.in_spark(query, dialect), full=mode is RefreshMode.FULL)
         explanation = self.explained(plan, mode)
         # refuses what a creation would refuse
         notices = (*explanation.notices, *notices_of(plan, mode), *self._feed_notices(plan, mode))
@@ -84,14 +87,19 @@ class Explainer:
         found = queries.collect(frame, "the preview")
         return found.rename_columns([column.name for column in plan.visible])
 
-    def rewrite(self, query: str, *, every_step: bool) -> Rewrite:
-        plan = self.plans.compile(query, full=False)
-        steps = (Stage("text", query, True, 0.0), *(_made(stage) for stage in plan.stages))
+    def rewrite(self, query: str, *, every_step: bool, dialect: str | None = None) -> Rewrite:
+        written = self.plans.in_spark(query, dialect)
+        plan = self.plans.compile_written(written, full=False)
+        steps = [Stage("text", query, True, 0.0)]
+        if written.written is not None:
+            name = f"translate from {written.written.dialect.value}"
+            steps.append(Stage(name, written.text, written.text != query, 0.0))
+        steps += [_made(stage) for stage in plan.stages]
         shown = tuple(step for step in steps if every_step or step.changed)
         return Rewrite(query, shown, len(steps) - len(shown), plan.full_reason)
 
-    def delta(self, query: str) -> DeltaExplanation:
-        plan = self.plans.compile(query, full=False)
+    def delta(self, query: str, dialect: str | None = None) -> DeltaExplanation:
+        plan = self._plan(query, dialect)
         return _delta("", plan, plan.full_reason or self._without_feed(plan))
 
     def delta_of(self, table: StreamTable) -> DeltaExplanation:

@@ -163,6 +163,10 @@ def _(explained: StreamTableExplanation, paint: Paint) -> Iterator[str]:
         ],
         paint,
     )
+    if table.written is not None:
+        yield ""
+        yield paint(f"-- as written, in the SQL of {table.written.dialect.value}", "dim")
+        yield table.written.text
     yield ""
     yield table.query
     yield ""

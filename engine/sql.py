@@ -65,9 +65,13 @@ def _explain(engine: Engine, statement: e.ExplainStatement) -> SqlResult:
             return SqlResult("validate", value=_validated(place, engine.validate_query(query, **options)))
         case e.PreviewStreamTable(query=query, query_position=place, options=preview):
             return SqlResult("preview", value=_placed(place, lambda: engine.preview_stream_table(query, **preview)))
-        case e.ExplainRewrite(name=name, query=query, query_position=place, options=options, every_step=every_step):
-            text = query if name is None else engine.stream_table(name).query
-            found = _placed(place, lambda: engine.explain_query_rewrite(text, every_step=every_step, **options))
+        case e.ExplainRewrite(name=str() as name, every_step=every_step):
+            stored = engine.stream_table(name).query
+            return SqlResult(
+                "explain", value=engine.explain_query_rewrite(stored, every_step=every_step, dialect="spark")
+            )
+        case e.ExplainRewrite(query=query, query_position=place, options=options, every_step=every_step):
+            found = _placed(place, lambda: engine.explain_query_rewrite(query, every_step=every_step, **options))
             return SqlResult("explain", value=found)
         case e.ExplainDelta(name=str() as name):
             return SqlResult("explain", value=engine.explain_delta(name))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine.cli.output import Output
 from engine.cli.session import open_engine, text_of
 from engine.errors import InvalidArgument, QueryError, RequestError, TrickleError
+from engine.records import SqlDialect
 from engine.results import Validation
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     )
     explain.add_argument("name", nargs="?")
     explain.add_argument("--query", help="a SELECT that is no stream table yet")
+    add_dialect(explain)
     what = explain.add_mutually_exclusive_group()
     what.add_argument("--delta", action="store_true", help="the maintenance statements, for each kind of change")
     what.add_argument("--rewrite", action="store_true", help="each step of the compiler that changed something")
@@ -57,6 +59,15 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
 def _add_query(command: ArgumentParser) -> None:
     command.add_argument("query", nargs="?", help="the SELECT, or - for standard input")
     command.add_argument("-f", "--file", help="a file that holds the SELECT")
+    add_dialect(command)
+
+
+def add_dialect(command: ArgumentParser) -> None:
+    command.add_argument(
+        "--dialect",
+        choices=[each.value for each in SqlDialect],
+        help="whose SQL the query is written in; default: compile.dialect",
+    )
 
 
 def _add_format(command: ArgumentParser) -> None:
@@ -66,7 +77,7 @@ def _add_format(command: ArgumentParser) -> None:
 def run_validate(args: Namespace, out: Output) -> int:
     args.sql_text = query = text_of(args, args.query)
     with open_engine(args, out, read_only=True, spark=True) as engine:
-        found = engine.validate_query(query)
+        found = engine.validate_query(query, dialect=args.dialect)
     print_explained(found, out, args.format)
     return exit_code(found)
 
@@ -91,7 +102,9 @@ def run_preview(args: Namespace, out: Output) -> int:
     if not args.limit.isdigit():
         raise InvalidArgument(f"--limit {args.limit} is not a number of rows", hint="write --limit 20")
     with open_engine(args, out, read_only=True, spark=True) as engine:
-        found = engine.preview_stream_table(query, refresh_mode=args.mode.upper(), limit=int(args.limit))
+        found = engine.preview_stream_table(
+            query, refresh_mode=args.mode.upper(), limit=int(args.limit), dialect=args.dialect
+        )
     print_explained(found, out, args.format)
     return 0
 
@@ -101,6 +114,8 @@ def run_explain(args: Namespace, out: Output) -> int:
         raise InvalidArgument(
             "trickle explain needs a name or a query", hint="trickle explain NAME, or --query 'SELECT …'"
         )
+    if args.dialect and args.name:
+        raise InvalidArgument("--dialect tells how --query is written", hint="leave it out")
     if args.all and not args.rewrite:
         raise InvalidArgument("--all says which steps --rewrite shows", hint="add --rewrite")
     args.sql_text = args.query
@@ -112,11 +127,12 @@ def run_explain(args: Namespace, out: Output) -> int:
 
 def _explained(engine: Engine, args: Namespace) -> Any:
     if args.rewrite:
-        query = engine.stream_table(args.name).query if args.name else args.query
-        return engine.explain_query_rewrite(query, every_step=args.all)
+        # what is stored is in Spark's words
+        query, dialect = (engine.stream_table(args.name).query, "spark") if args.name else (args.query, args.dialect)
+        return engine.explain_query_rewrite(query, every_step=args.all, dialect=dialect)
     if args.delta:
-        return engine.explain_delta(args.name, query=args.query)
-    return engine.explain_st(args.name) if args.name else engine.validate_query(args.query)
+        return engine.explain_delta(args.name, query=args.query, dialect=args.dialect)
+    return engine.explain_st(args.name) if args.name else engine.validate_query(args.query, dialect=args.dialect)
 
 
 def print_explained(found: Any, out: Output, format: str | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from engine.durations import parse_duration
 from engine.errors import InvalidArgument, Position, QueryParseError
-from engine.records import CdcMode, RefreshMode
+from engine.records import CdcMode, RefreshMode, SqlDialect
 
 
 class StreamTableOptions(TypedDict, total=False):
@@ -20,6 +20,7 @@ class StreamTableOptions(TypedDict, total=False):
     initialize: bool
     comment: str
     enable_cdf: bool
+    dialect: str
 
 
 class SourceOptions(TypedDict, total=False):
@@ -33,6 +34,8 @@ class SourceOptions(TypedDict, total=False):
 
 class QueryOptions(TypedDict, total=False):
     """Of what is asked about a query: named as the arguments of `validate_query` and its kin."""
+
+    dialect: str
 
 
 class PreviewOptions(QueryOptions, total=False):
@@ -53,6 +56,8 @@ class Option:
 
 _REFRESH_MODE = Option("refresh_mode", "choice", "How it is refreshed.", tuple(RefreshMode))
 
+_DIALECT = Option("dialect", "choice", "Whose SQL the query is written in.", tuple(SqlDialect))
+
 STREAM_TABLE_OPTIONS: tuple[Option, ...] = (
     Option("schedule", "schedule", "How stale the rows may get: '30s', '1h30m', or 'calculated'."),
     _REFRESH_MODE,
@@ -60,6 +65,7 @@ STREAM_TABLE_OPTIONS: tuple[Option, ...] = (
     Option("initialize", "boolean", "Fill it at once (the default)."),
     Option("comment", "text", "What it is for."),
     Option("enable_cdf", "boolean", "May the Change Data Feed be switched on in its sources?"),
+    _DIALECT,
 )
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
@@ -69,7 +75,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
     Option("enable_cdf", "boolean", "May the Change Data Feed be switched on in it?"),
 )
 
-QUERY_OPTIONS: tuple[Option, ...] = ()
+QUERY_OPTIONS: tuple[Option, ...] = (_DIALECT,)
 
 PREVIEW_OPTIONS: tuple[Option, ...] = (
     *QUERY_OPTIONS,

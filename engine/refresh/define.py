@@ -86,20 +86,22 @@ class Definitions:
         append_only: bool,
         comment: str,
         enable_cdf: bool | None,
+        dialect: str | None = None,
     ) -> CreateResult:
         check_name(name)
         self.finish_drops()
         self._refuse_taken(name)
         mode = mode_of(refresh_mode)
         interval_s, notices = self._interval(name, schedule)
-        _refuse_itself(name, query)
+        written = self._plans.in_spark(query, dialect)
+        _refuse_itself(name, written.text)
         self._compute.wait_ready()
-        plan = self._plans.compile(query, full=mode is RefreshMode.FULL)
+        plan = self._plans.compile_written(written, full=mode is RefreshMode.FULL)
         notices += plan.notices + self._fitting(plan, mode, enable_cdf)
         table = StreamTable(
             id=uuid.uuid4().hex,
             name=name,
-            query=query,
+            query=plan.query,
             refresh_mode=mode,
             schedule=schedule,
             interval_s=interval_s,
@@ -112,6 +114,7 @@ class Definitions:
             append_only=append_only,
             full_reason=plan.full_reason,
             comment=comment,
+            written=written.written,
         )
         self._clear_leftovers(table)
         undo: list[Callable[[], object]] = [lambda: tables.remove(table.path, self._warehouse)]

@@ -238,6 +238,7 @@ class FakeEngine:
         append_only: bool = False,
         comment: str = "",
         enable_cdf: bool | None = None,
+        dialect: str | None = None,
     ) -> CreateResult:
         given = {
             "schedule": schedule,
@@ -246,6 +247,7 @@ class FakeEngine:
             "append_only": append_only,
             "comment": comment,
             "enable_cdf": enable_cdf,
+            "dialect": dialect,
         }
         answer = self._did("create", name, query, given)
         refresh = refresh_record(name, Outcome.FULL) if initialize else None
@@ -292,21 +294,23 @@ class FakeEngine:
         read = SourceRead("orders", "change data feed", 412, 413, ("a",))
         return StreamTableExplanation(table, status(name), explanation(table.query), (read,), "SELECT delta")
 
-    def validate_query(self, query: str) -> Validation:
-        self._did("validate_query", query)
+    def validate_query(self, query: str, *, dialect: str | None = None) -> Validation:
+        self._did("validate_query", query, dialect)
         if "nope" in query:
             problem = Problem("NotFound", "there is no nope", None, "did you mean orders?", Position(1, 15), "nope")
             return Validation(query, problem, None)
         return Validation(query, None, explanation(query))
 
-    def preview_stream_table(self, query: str, *, refresh_mode: str = "AUTO", limit: int = 10) -> Preview:
+    def preview_stream_table(
+        self, query: str, *, refresh_mode: str = "AUTO", limit: int = 10, dialect: str | None = None
+    ) -> Preview:
         import pyarrow
 
-        self._did("preview_stream_table", query, refresh_mode, limit)
+        self._did("preview_stream_table", query, refresh_mode, limit, dialect)
         return Preview(explanation(query), pyarrow.table({"a": [1, None], "b": ["x", "y\x1b"]}), 2)
 
-    def explain_query_rewrite(self, query: str, *, every_step: bool = False) -> Rewrite:
-        self._did("explain_query_rewrite", query, every_step)
+    def explain_query_rewrite(self, query: str, *, every_step: bool = False, dialect: str | None = None) -> Rewrite:
+        self._did("explain_query_rewrite", query, every_step, dialect)
         steps = (
             Stage("parse", "PARSED", True, 1.0),
             Stage("push_filters", "AFTER", True, 1.0, "BEFORE"),
@@ -315,8 +319,10 @@ class FakeEngine:
         shown = steps if every_step else steps[:2]
         return Rewrite(query, shown, 3 - len(shown), None)
 
-    def explain_delta(self, name: str | None = None, *, query: str | None = None) -> DeltaExplanation:
-        self._did("explain_delta", name, query)
+    def explain_delta(
+        self, name: str | None = None, *, query: str | None = None, dialect: str | None = None
+    ) -> DeltaExplanation:
+        self._did("explain_delta", name, query, dialect)
         statement = DeltaStatement("change", "SELECT delta", "Δ orders", ("the change of orders", "what is stored"))
         cases = (DeltaCase({"orders": "mixed"}, (statement,)), DeltaCase({"orders": "append"}, ()))
         return DeltaExplanation(name or "", None, cases)

@@ -379,6 +379,7 @@ def test_create(run: Runner, engine: type[FakeEngine], tmp_path: Path) -> None:
         "append_only": True,
         "comment": "",
         "enable_cdf": None,
+        "dialect": None,
     }
     assert calls(engine, "create") == [("x", "SELECT 1", given)]
     assert ran.out == "created x, 30s, auto\n"
@@ -493,9 +494,9 @@ def test_explain_the_rewrite(run: Runner, engine: type[FakeEngine]) -> None:
     shown = run("explain", "revenue", "--rewrite").out
     assert "-- 1. parse\nPARSED\n\n-- 2. push_filters: before\nBEFORE\n-- 2. push_filters: after\nAFTER" in shown
     assert shown.endswith("-- one more step changed nothing\n")
-    assert calls(engine, "explain_query_rewrite") == [("SELECT 1 AS a -- revenue", False)]
+    assert calls(engine, "explain_query_rewrite") == [("SELECT 1 AS a -- revenue", False, "spark")]
     assert "-- 3. prune (no change)\nSAME" in run("explain", "--query", "SELECT 7", "--rewrite", "--all").out
-    assert calls(engine, "explain_query_rewrite") == [("SELECT 7", True)]
+    assert calls(engine, "explain_query_rewrite") == [("SELECT 7", True, None)]
     assert run("explain", "revenue", "--all").code == 2
 
 
@@ -510,8 +511,11 @@ def test_explain_the_delta(run: Runner, engine: type[FakeEngine]) -> None:
 
 
 def test_validate(run: Runner, engine: type[FakeEngine]) -> None:
-    good = run("validate", "SELECT 7")
+    good = run("validate", "SELECT 7", "--dialect", "postgres")
     assert (good.code, good.out.split()[:2]) == (0, ["valid", "yes"])
+    assert calls(engine, "validate_query") == [("SELECT 7", "postgres")]
+    assert run("validate", "SELECT 7", "--dialect", "oracle").code == 2
+    assert run("explain", "revenue", "--dialect", "postgres").code == 2
     bad = run("validate", "SELECT a FROM nope")
     assert bad.code == 3
     assert bad.out.splitlines() == [
@@ -527,7 +531,7 @@ def test_validate(run: Runner, engine: type[FakeEngine]) -> None:
 
 def test_preview(run: Runner, engine: type[FakeEngine]) -> None:
     shown = run("preview", "SELECT 7", "--limit", "2", "--mode", "full").out
-    assert calls(engine, "preview_stream_table") == [("SELECT 7", "FULL", 2)]
+    assert calls(engine, "preview_stream_table") == [("SELECT 7", "FULL", 2, None)]
     assert shown.endswith("a     b\n1     x\nNULL  y\\x1b\n2 rows, the limit\n")
     assert run("preview", "SELECT 7", "--json").json["rows"] == {
         "columns": ["a", "b"],

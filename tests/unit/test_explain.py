@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from engine import explain
+from engine.compile.parse import Limits
 from engine.compile.pipeline import Request, compile_query
 from engine.compile.plan import MaintenancePlan
 from engine.errors import InvalidArgument, Position, UnsupportedOperator
 from engine.explain import Explainer
 from engine.explain_text import text_of, tree_of
 from engine.records import Column, ReasonCode
-from engine.refresh.plans import Located
+from engine.refresh.plans import Located, Plans
 from tests.support.duck_analyzer import DuckAnalyzer
 
 TABLES = {
@@ -31,10 +30,18 @@ BY_REGION = (
 )
 
 
-class DuckPlans:
-    """In the place of `engine.refresh.plans.Plans`."""
+class Tables(dict[str, tuple[Column, ...]]):
+    def located(self, name: str) -> Located:
+        return Located(name, f"/lake/{name}", self[name], False)
 
-    relations = SimpleNamespace(located=lambda name: Located(name, f"/lake/{name}", TABLES[name], False))
+
+class DuckPlans(Plans):
+    """Without a catalog, and without Spark."""
+
+    def __init__(self) -> None:
+        self._dialect = "spark"
+        self._limits = Limits()
+        self.relations = Tables(TABLES)  # type: ignore[assignment]
 
     def compile(self, query: str, *, full: bool) -> MaintenancePlan:
         return compile_query(Request(query, TABLES, full=full), DuckAnalyzer(TABLES))
@@ -171,3 +178,30 @@ def test_a_preview_refuses_what_a_creation_refuses(explainer: Explainer) -> None
         explainer.preview(BY_REGION, "AUTO", -1)
     with pytest.raises(InvalidArgument):
         explainer.preview(BY_REGION, "SOMETIMES", 1)
+
+
+def test_another_dialect(explainer: Explainer) -> None:
+    query = (
+        "SELECT customer,\n  id / customer AS share, MAX(amount) AS most FROM orders GROUP BY 1, 2 HAVING SUM(x) > 1"
+    )
+    found = explainer.validate(query, "postgres")
+    assert found.explanation is not None
+    assert "id DIV customer AS share" in found.explanation.query
+    reason = found.explanation.reason
+    assert reason is not None
+    assert (reason.position, reason.fragment) == (Position(2, 80), "SUM(x) > 1")
+    assert [step.name for step in explainer.rewrite(query, every_step=False, dialect="postgres").steps][:3] == [
+        "text",
+        "translate from postgres",
+        "parse",
+    ]
+    bad = explainer.validate("SELECT id,\n  regexp_match(status, 'x') AS m FROM orders", "postgres").problem
+    assert bad is not None
+    assert (bad.code, bad.position, bad.fragment) == (
+        "UnsupportedOperator",
+        Position(2, 3),
+        "regexp_match(status, 'x')",
+    )
+    missing = explainer.validate("SELECT id\n, idd FROM orders", "postgres").problem
+    assert missing is not None
+    assert missing.position == Position(2, 3)

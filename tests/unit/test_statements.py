@@ -266,5 +266,6 @@ def test_options_are_named_as_the_arguments_of_the_engine() -> None:
         "initialize",
         "comment",
         "enable_cdf",
+        "dialect",
     }
     assert {option.name for option in SOURCE_OPTIONS} == {"format", "cdc_mode", "key", "enable_cdf"}
