@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,19 +9,17 @@ from typing import TYPE_CHECKING
 from engine.catalog.lease import Lease
 from engine.catalog.store import Catalog
 from engine.clock import Clock
-from engine.compile.bind import Change, bind
 from engine.compile.dml import relations_of, retargeted, target_of
 from engine.compile.parse import Limits
-from engine.compile.plan import MaintenancePlan
-from engine.compile.render import render
 from engine.errors import InvalidArgument, NotPopulated
 from engine.events import EventBus
-from engine.lake import queries, quoting, tables, views
+from engine.explain import Explainer
+from engine.lake import queries, quoting, views
 from engine.lake.compute import SparkCompute
 from engine.lake.heads import HeadReader
 from engine.lake.session import SparkHost
 from engine.observe.history import History
-from engine.records import Reason, ReasonCode, RefreshMode, StreamTable
+from engine.records import StreamTable
 from engine.refresh import verify
 from engine.refresh.define import Definitions
 from engine.refresh.ledger import Ledger
@@ -30,7 +27,7 @@ from engine.refresh.plans import Plans
 from engine.refresh.repair import Repairs
 from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources
-from engine.results import Explanation, VerifyResult
+from engine.results import VerifyResult
 from engine.schedule.loop import Scheduler
 
 if TYPE_CHECKING:
@@ -49,6 +46,7 @@ class Core:
     definitions: Definitions
     scheduler: Scheduler
     repairs: Repairs
+    explainer: Explainer
 
     @staticmethod
     def build(
@@ -64,7 +62,7 @@ class Core:
     ) -> Core:
         limits = Limits(settings.compile.max_parse_depth, settings.compile.max_parse_nodes)
         compute = SparkCompute(host)
-        plans = Plans(catalog, compute, limits)
+        plans = Plans(catalog, compute, limits, settings.compile.dialect)
         sources = Sources(catalog, compute, events, settings, clock)
         refresher = Refresher(catalog, compute, plans, ledger, events, settings, clock, lease.epoch)
         definitions = Definitions(
@@ -72,23 +70,8 @@ class Core:
         )
         scheduler = Scheduler(catalog, lease, refresher, host, history, events, settings, clock)
         repairs = Repairs(catalog, definitions, refresher, events, warehouse)
-        return Core(catalog, host, plans, sources, refresher, definitions, scheduler, repairs)
-
-    # ---------------------------------------------------------------- explain
-
-    def explain(self, table: StreamTable) -> Explanation:
-        plan = self.plans.plan_of(table)
-        return _explanation(table.name, plan, table.refresh_mode, self._without_feed(plan))
-
-    def explain_query(self, query: str) -> Explanation:
-        plan = self.plans.compile(query, full=False)
-        return _explanation("", plan, RefreshMode.AUTO, self._without_feed(plan))
-
-    def _without_feed(self, plan: MaintenancePlan) -> Reason | None:
-        """A source whose changes cannot be read makes every refresh a full one."""
-        located = (self.plans.relations.located(name) for name in plan.sources)
-        mute = next((each.name for each in located if not tables.cdf_enabled(each.path)), None)
-        return None if mute is None else Reason(ReasonCode.NO_CHANGE_FEED, f"{mute} does not record its changes")
+        explainer = Explainer(catalog, host, plans, sources)
+        return Core(catalog, host, plans, sources, refresher, definitions, scheduler, repairs, explainer)
 
     # ---------------------------------------------------------------- reading
 
@@ -137,29 +120,3 @@ class Core:
         queries.tune(session, small=False)
         queries.run(session, retargeted(text, quoting.table(located.path)), f"changing {located.name}")
         return HeadReader().head(located.path).version
-
-
-def _explanation(name: str, plan: MaintenancePlan, mode: RefreshMode, without_feed: Reason | None) -> Explanation:
-    kept = plan.kept
-    full = kept is None or mode is RefreshMode.FULL or without_feed is not None
-    sql = ""
-    began = time.perf_counter()
-    if kept is not None and not full:
-        statements = bind(kept, dict.fromkeys(plan.sources, Change.MIXED))
-        parts = [statements.first] if statements.first is not None else []
-        sql = ";\n\n".join(render(tree, pretty=True) for tree in (*parts, statements.change))
-    planning_ms = plan.planning_ms + (time.perf_counter() - began) * 1000
-    return Explanation(
-        name=name,
-        query=plan.query,
-        mode="full" if full else "differential",
-        reason=plan.full_reason or (without_feed if mode is not RefreshMode.FULL else None),
-        identity=f"{kept.rule.name} ({', '.join(kept.identity)})" if kept is not None else "recomputed as a whole",
-        root=plan.tree,
-        stages=plan.stages,
-        delta_sql=sql,
-        columns=plan.visible,
-        hidden_columns=plan.hidden,
-        planning_ms=planning_ms,
-        analysis_ms=plan.analysis_ms,
-    )

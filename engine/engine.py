@@ -20,6 +20,7 @@ from engine.catalog.store import Catalog
 from engine.clock import Clock, SystemClock
 from engine.errors import AlreadyExists, InvalidArgument, ReadOnly
 from engine.events import EventBus
+from engine.explain_verbs import ExplainVerbs
 from engine.lake.session import SparkHost
 from engine.observe.history import History
 from engine.records import (
@@ -35,19 +36,20 @@ from engine.records import (
     StreamTableStatus,
 )
 from engine.refresh.status import status_of
-from engine.results import CreateResult, DropResult, Explanation, RepairResult, SqlResult, VerifyResult, VersionInfo
+from engine.results import CreateResult, DropResult, RepairResult, SqlResult, VerifyResult, VersionInfo
 from engine.workspace import Workspace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from engine.core import Core
+    from engine.explain import Explainer
 
 #: records of history that the state of a stream table is read from
 REMEMBERED = 40
 
 
-class Engine:
+class Engine(ExplainVerbs):
     """One open workspace. `with Engine.open(path) as engine: …`"""
 
     def __init__(self, workspace: Workspace, settings: config.Settings, catalog: Catalog, clock: Clock) -> None:
@@ -254,6 +256,7 @@ class Engine:
         append_only: bool = False,
         comment: str = "",
         enable_cdf: bool | None = None,
+        dialect: str | None = None,
     ) -> CreateResult:
         self._host.start()
         result = self._writing.definitions.create(
@@ -265,6 +268,7 @@ class Engine:
             append_only=append_only,
             comment=comment,
             enable_cdf=enable_cdf,
+            dialect=dialect,
         )
         self._core.scheduler.wake()
         return result
@@ -343,16 +347,11 @@ class Engine:
     def repair_stream_table(self, name: str) -> RepairResult:
         return self._writing.repairs.one(name)
 
-    def explain(self, name: str) -> Explanation:
-        table = self._catalog.get_stream_table(name)
+    @property
+    def _explainer(self) -> Explainer:
         self._host.start()
         self._host.wait_ready()
-        return self._core.explain(table)
-
-    def explain_query(self, query: str) -> Explanation:
-        self._host.start()
-        self._host.wait_ready()
-        return self._core.explain_query(query)
+        return self._core.explainer
 
     def preview(self, name: str, limit: int = 200) -> pa.Table:
         """Some rows of a stream table, as its readers see them."""

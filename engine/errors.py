@@ -62,12 +62,15 @@ class TrickleError(Exception):
         detail: str | None = None,
         hint: str | None = None,
         position: Position | None = None,
+        fragment: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.detail = detail
         self.hint = hint
         self.position = position
+        #: the part of the user's text that this is about
+        self.fragment = fragment
 
     def naming(self, names: Mapping[str, str]) -> Self:
         """The same error, speaking of tables by the names that people gave to these paths."""
@@ -96,6 +99,7 @@ class TrickleError(Exception):
             "hint": self.hint,
             "line": self.position.line if self.position else None,
             "column": self.position.column if self.position else None,
+            "fragment": self.fragment,
             "retryable": self.retryable,
         }
 

@@ -83,6 +83,8 @@ class Reason:
     code: ReasonCode
     text: str
     position: Position | None = None
+    #: the part of the query's text that it is about
+    fragment: str | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,24 @@ class SourceStatus:
     error: str | None = None
 
 
+class SqlDialect(StrEnum):
+    """Whose SQL a query is written in."""
+
+    SPARK = "spark"
+    DATABRICKS = "databricks"
+    DUCKDB = "duckdb"
+    POSTGRES = "postgres"
+    SNOWFLAKE = "snowflake"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A query as its author wrote it, where that was not in Spark's SQL."""
+
+    dialect: SqlDialect
+    text: str
+
+
 @dataclass(frozen=True)
 class StreamTable:
     """A definition, as created."""
@@ -175,6 +195,8 @@ class StreamTable:
     #: why it is refreshed fully although AUTO or DIFFERENTIAL was asked for
     full_reason: Reason | None = None
     comment: str = ""
+    #: what `query` was made of; None where it stands as it was written
+    written: Written | None = None
 
 
 @dataclass(frozen=True)

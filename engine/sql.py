@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from engine.compile import explain_statements as e
 from engine.compile import statements as s
 from engine.compile.tokens import within
 from engine.errors import Position, TrickleError
-from engine.results import SqlResult
+from engine.results import SqlResult, Validation
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -25,6 +27,8 @@ def run_script(engine: Engine, text: str) -> tuple[SqlResult, ...]:
 
 
 def _run(engine: Engine, statement: s.Statement) -> SqlResult:
+    if isinstance(statement, e.ExplainStatement):
+        return _explain(engine, statement)
     match statement:
         case s.CreateStreamTable():
             return _create(engine, statement)
@@ -33,10 +37,6 @@ def _run(engine: Engine, statement: s.Statement) -> SqlResult:
             return SqlResult("drop", value=dropped, notices=dropped.notices)
         case s.RefreshStreamTable(name=name, full=full):
             return SqlResult("refresh", value=engine.refresh_stream_table(name, full=full))
-        case s.ExplainStreamTable(name=name):
-            return SqlResult("explain", value=engine.explain(name))
-        case s.ExplainQuery(query=query, query_position=place):
-            return SqlResult("explain", value=_placed(place, lambda: engine.explain_query(query)))
         case s.PauseStreamTable(name=name):
             return SqlResult("alter", value=engine.pause_stream_table(name))
         case s.ResumeStreamTable(name=name):
@@ -55,6 +55,39 @@ def _run(engine: Engine, statement: s.Statement) -> SqlResult:
             return SqlResult("select", rows=_placed(place, lambda: engine.select(text)))
         case s.Dml(text=text, position=place):
             return SqlResult("dml", value=_placed(place, lambda: engine.change_source(text)))
+
+
+def _explain(engine: Engine, statement: e.ExplainStatement) -> SqlResult:
+    match statement:
+        case e.ExplainStreamTable(name=name):
+            return SqlResult("explain", value=engine.explain_st(name))
+        case e.ValidateQuery(query=query, query_position=place, options=options):
+            return SqlResult("validate", value=_validated(place, engine.validate_query(query, **options)))
+        case e.PreviewStreamTable(query=query, query_position=place, options=preview):
+            return SqlResult("preview", value=_placed(place, lambda: engine.preview_stream_table(query, **preview)))
+        case e.ExplainRewrite(name=str() as name, every_step=every_step):
+            stored = engine.stream_table(name).query
+            return SqlResult(
+                "explain", value=engine.explain_query_rewrite(stored, every_step=every_step, dialect="spark")
+            )
+        case e.ExplainRewrite(query=query, query_position=place, options=options, every_step=every_step):
+            found = _placed(place, lambda: engine.explain_query_rewrite(query, every_step=every_step, **options))
+            return SqlResult("explain", value=found)
+        case e.ExplainDelta(name=str() as name):
+            return SqlResult("explain", value=engine.explain_delta(name))
+        case e.ExplainDelta(query=query, query_position=place, options=options):
+            return SqlResult("explain", value=_placed(place, lambda: engine.explain_delta(query=query, **options)))
+
+
+def _validated(start: Position, found: Validation) -> Validation:
+    """Its places point into the whole statement, as those of errors do."""
+    problem, explanation = found.problem, found.explanation
+    if problem is not None:
+        problem = replace(problem, position=within(problem.position, start))
+    if explanation is not None and explanation.reason is not None:
+        reason = replace(explanation.reason, position=within(explanation.reason.position, start))
+        explanation = replace(explanation, reason=reason)
+    return replace(found, problem=problem, explanation=explanation)
 
 
 def _create(engine: Engine, statement: s.CreateStreamTable) -> SqlResult:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"cli"}),
     frozenset({"demo"}),
-    frozenset({"engine", "core", "sql"}),
+    frozenset({"engine", "core", "explain", "explain_verbs", "sql"}),
     frozenset({"schedule"}),
     frozenset({"refresh"}),
     frozenset({"observe"}),
@@ -30,7 +30,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"catalog"}),
     frozenset({"algebra"}),
     # what every layer may speak
-    frozenset({"config", "workspace", "events", "failpoints", "records", "results", "errors", "names"})
+    frozenset({"config", "workspace", "events", "failpoints", "records", "results", "explain_text", "errors", "names"})
     | frozenset({"clock", "codec", "durations", "files"}),
 )
 

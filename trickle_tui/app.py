@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from engine.errors import TrickleError
-from engine.results import Explanation
+from engine.results import StreamTableExplanation
 from trickle_tui import locations, themes
 from trickle_tui.actions import BY_ID
 from trickle_tui.bridge import Bridge
@@ -77,7 +77,7 @@ class DashboardApp(App[None]):
         self.turn = 0
         self._drawn_s = 0.0
         #: what the engine said about definitions, by name
-        self.explanations: dict[str, Explanation] = {}
+        self.explanations: dict[str, StreamTableExplanation] = {}
         self.said: Said | None = None
         self.snapshot: Snapshot = self.updates.snapshot()
         self.library = themes.load(folders)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.engine import Engine
 from engine.errors import InternalError
+from engine.explain_text import text_of
 from engine.records import StreamTableStatus
 from engine.results import SqlResult
 from trickle_tui.snapshot import (
@@ -27,6 +28,7 @@ from trickle_tui.snapshot import (
     Rows,
     RunSql,
     Snapshot,
+    Told,
     UiSettings,
     Verified,
     Verify,
@@ -106,7 +108,7 @@ class EngineBridge:
                 dropped = engine.drop_stream_table(name, cascade=cascade)
                 return Done(f"dropped {', '.join(dropped.dropped)}", tuple(notice.text for notice in dropped.notices))
             case Explain(name):
-                return Explained(engine.explain(name))
+                return Explained(engine.explain_st(name))
             case RunSql(text):
                 return _result(text, engine.sql(text))
 
@@ -125,6 +127,8 @@ def _result(statement: str, result: SqlResult) -> Answer:
     notices = tuple(notice.text for notice in result.notices)
     if result.rows is not None:
         return _rows(statement, result.rows, notices)
+    if result.kind in ("explain", "validate", "preview"):
+        return Told(text_of(result.value))
     return Done(answers.of_statement(result), notices)
 
 

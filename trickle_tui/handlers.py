@@ -24,6 +24,7 @@ from trickle_tui.snapshot import (
     Resume,
     Rows,
     RunSql,
+    Told,
     Verified,
     Verify,
 )
@@ -243,8 +244,11 @@ class Handlers:
                 else:
                     self._app.push_screen(Reading(answers.difference(result), 90))
             case Explained(explanation):
-                self._app.explanations[explanation.name] = explanation
+                self._app.explanations[explanation.table.name] = explanation
                 self._app.page.draw_all()
+            case Told(text):
+                self._app.say(None)
+                self._app.push_screen(Reading(tuple(span(each) for each in text.splitlines()), 140))
             case Rows() as rows:
                 self._app.say(None)
                 self._app.push_screen(Reading(answers.rows(rows), 140))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from engine.records import Overview, RefreshRecord, StreamTable, StreamTableStatus
-from engine.results import Explanation, VerifyResult
+from engine.results import StreamTableExplanation, VerifyResult
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,14 @@ class Verified:
 
 @dataclass(frozen=True)
 class Explained:
-    explanation: Explanation
+    explanation: StreamTableExplanation
+
+
+@dataclass(frozen=True)
+class Told:
+    """An answer of several lines."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -134,4 +141,4 @@ class Rows:
     notices: tuple[str, ...] = ()
 
 
-Answer = Done | Verified | Explained | Rows
+Answer = Done | Verified | Explained | Told | Rows

@@ -112,6 +112,9 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise self._typed(error) from error
+        except UnicodeDecodeError as error:
+            # a damaged schema is told in words that hold its damaged bytes
+            raise corrupt(self.path, str(error)) from error
 
     def _connection(self) -> sqlite3.Connection:
         if self._closed:

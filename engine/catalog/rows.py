@@ -20,6 +20,7 @@ from engine.records import (
     Severity,
     Source,
     StreamTable,
+    Written,
 )
 
 
@@ -70,6 +71,7 @@ def stream_table(path: Path, row: sqlite3.Row, sources: tuple[str, ...]) -> Stre
             append_only=bool(row["append_only"]),
             full_reason=None if reason is None else loads(Reason, reason),
             comment=row["comment"],
+            written=None if row["written_json"] is None else loads(Written, row["written_json"]),
         )
 
 

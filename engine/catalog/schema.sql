@@ -42,7 +42,9 @@ CREATE TABLE stream_tables (
     fingerprint      TEXT NOT NULL,
     append_only      INTEGER NOT NULL CHECK (append_only IN (0, 1)),
     full_reason_json TEXT,
-    comment          TEXT NOT NULL
+    comment          TEXT NOT NULL,
+    -- the query as it was written, where that was not in Spark's SQL
+    written_json     TEXT
 ) WITHOUT ROWID;
 
 -- Which relations a stream table reads, in the order of its query.

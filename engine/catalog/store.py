@@ -28,7 +28,7 @@ MAX_EVENTS = 10_000
 
 _STREAM_TABLE_COLUMNS = (
     "id, name, query, refresh_mode, schedule, interval_s, path, owner, created_at, columns_json, "
-    "fingerprint, append_only, full_reason_json, comment"
+    "fingerprint, append_only, full_reason_json, comment, written_json"
 )
 
 
@@ -115,7 +115,7 @@ class Catalog:
             _take_name(connection, table.name, "stream table")
             connection.execute(
                 f"INSERT INTO stream_tables ({_STREAM_TABLE_COLUMNS}) "  # noqa: S608 (a constant)
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (table.id, table.name, *_definition(table, self.path)),
             )
             _write_reads(connection, table)
@@ -132,7 +132,7 @@ class Catalog:
             connection.execute(
                 "UPDATE stream_tables SET name = ?, query = ?, refresh_mode = ?, schedule = ?, interval_s = ?, "
                 "path = ?, owner = ?, created_at = ?, columns_json = ?, fingerprint = ?, append_only = ?, "
-                "full_reason_json = ?, comment = ? WHERE id = ?",
+                "full_reason_json = ?, comment = ?, written_json = ? WHERE id = ?",
                 (table.name, *_definition(table, self.path), table.id),
             )
             connection.execute("DELETE FROM reads WHERE st_id = ?", (table.id,))
@@ -303,6 +303,7 @@ def _definition(table: StreamTable, beside: Path) -> tuple[Any, ...]:
         table.append_only,
         None if table.full_reason is None else dumps(table.full_reason),
         table.comment,
+        None if table.written is None else dumps(table.written),
     )
 
 

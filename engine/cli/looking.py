@@ -1,4 +1,4 @@
-"""status, show, explain, history: looking without changing anything."""
+"""status, show, history: looking without changing anything."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from engine.records import (
     StreamTable,
     StreamTableStatus,
 )
-from engine.results import Explanation
 
 
 def add_commands(commands: _SubParsersAction[Any]) -> None:
@@ -36,17 +35,6 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     show = commands.add_parser("show", help="all about one stream table", description="One stream table.")
     show.add_argument("name")
     show.set_defaults(run=run_show)
-
-    explain = commands.add_parser(
-        "explain",
-        help="how a stream table or a query is maintained",
-        description="The plan by which a stream table, or a query that is none yet, is kept fresh.",
-    )
-    explain.add_argument("name", nargs="?")
-    explain.add_argument("--query", help="a SELECT that is no stream table yet")
-    explain.add_argument("--sql", action="store_true", help="also the maintenance statement")
-    explain.add_argument("--stages", action="store_true", help="also each step of the compiler")
-    explain.set_defaults(run=run_explain)
 
     history = commands.add_parser("history", help="past refreshes", description="Past refreshes, newest first.")
     history.add_argument("name", nargs="?")
@@ -200,48 +188,6 @@ def run_show(args: Namespace, out: Output) -> int:
     out.line()
     out.line(table.query)
     return 0
-
-
-# --- explain -----------------------------------------------------------------------------------------------
-
-
-def run_explain(args: Namespace, out: Output) -> int:
-    if (args.name is None) == (args.query is None):
-        raise InvalidArgument(
-            "trickle explain needs a name or a query", hint="trickle explain NAME, or --query 'SELECT …'"
-        )
-    args.sql_text = args.query
-    with open_engine(args, out, read_only=True, spark=True) as engine:
-        found = engine.explain(args.name) if args.name else engine.explain_query(args.query)
-    if out.as_json:
-        out.json(found)
-    else:
-        _print_explanation(found, out, with_sql=args.sql, with_stages=args.stages)
-    return 0
-
-
-def _print_explanation(found: Explanation, out: Output, *, with_sql: bool, with_stages: bool) -> None:
-    out.facts(
-        [
-            ("stream table", found.name),
-            ("mode", found.mode),
-            ("reason", "" if found.reason is None else found.reason.text),
-            ("identity", found.identity),
-            ("columns", ", ".join(f"{each.name} {each.type}" for each in found.columns)),
-            ("hidden", ", ".join(f"{each.name} {each.type}" for each in found.hidden_columns)),
-            ("planned in", f"{format_took(found.planning_ms)}, analysed in {format_took(found.analysis_ms)}"),
-        ]
-    )
-    out.line()
-    out.line(found.text())
-    if with_stages:
-        for stage in found.stages:
-            out.line()
-            out.line(out.painted(f"-- {stage.name}{'' if stage.changed else ' (no change)'}", "dim"))
-            out.line(stage.text)
-    if with_sql:
-        out.line()
-        out.line(found.delta_sql or "-- recomputed in full: there is no maintenance statement")
 
 
 # --- history -----------------------------------------------------------------------------------------------

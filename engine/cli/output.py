@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from engine.errors import Position, TrickleError
 from engine.records import Notice
-from engine.results import SqlResult
+from engine.results import Preview, SqlResult
 
 _COLOURS = {
     "red": "31",
@@ -141,6 +141,12 @@ def json_value(value: Any) -> Any:
                 "rows": None if value.rows is None else _json_rows(value.rows),
                 "value": json_value(value.value),
                 "notices": json_value(value.notices),
+            }
+        case Preview():
+            return {
+                "explanation": json_value(value.explanation),
+                "rows": _json_rows(value.rows),
+                "limit": value.limit,
             }
         case Mapping():
             return {str(key): json_value(each) for key, each in value.items()}

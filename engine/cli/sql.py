@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any
 
+from engine.cli.explain import exit_code, print_explained
 from engine.cli.looking import print_statuses
 from engine.cli.output import Column, Output, cell_text
 from engine.cli.session import open_engine, text_of
@@ -13,7 +14,7 @@ from engine.cli.stream_tables import print_verdict
 from engine.cli.wording import refresh_line
 from engine.errors import QueryParseError, TrickleError
 from engine.records import RefreshRecord, SourceStatus, StreamTableStatus
-from engine.results import CreateResult, DropResult, Explanation, SqlResult, VerifyResult
+from engine.results import CreateResult, DropResult, SqlResult, Validation, VerifyResult
 
 if TYPE_CHECKING:
     from engine.compile.statements import Statement
@@ -54,7 +55,7 @@ def run_sql(args: Namespace, out: Output) -> int:
                     out.json(results)
                 raise
             results.append(result)
-            code = max(code, BAD if isinstance(result.value, VerifyResult) and not result.value.equal else 0)
+            code = max(code, _code(result.value))
             for notice in result.notices:
                 out.notice(notice)
             if not out.as_json:
@@ -62,6 +63,16 @@ def run_sql(args: Namespace, out: Output) -> int:
     if out.as_json:
         out.json(results)
     return code
+
+
+def _code(value: object) -> int:
+    match value:
+        case VerifyResult(equal=False):
+            return BAD
+        case Validation() as found:
+            return exit_code(found)
+        case _:
+            return 0
 
 
 def _needs_spark(statement: Statement) -> bool:
@@ -98,8 +109,8 @@ def print_result(result: SqlResult, out: Output) -> None:
             out.line(refresh_line(record))
         case _, VerifyResult() as verdict:
             print_verdict(verdict, out)
-        case _, Explanation() as explanation:
-            out.line(explanation.text())
+        case "explain" | "validate" | "preview", explained:
+            print_explained(explained, out)
         case _, StreamTableStatus() as status:
             out.line(f"{status.name}: {status.state.value}")
         case _, SourceStatus() as status:

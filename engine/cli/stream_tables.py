@@ -6,6 +6,7 @@ from argparse import BooleanOptionalAction, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from engine.cli.explain import add_dialect
 from engine.cli.output import Output
 from engine.cli.session import asking_for_cdf, open_engine, text_of
 from engine.cli.wording import refresh_line
@@ -30,6 +31,7 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     create.add_argument("-f", "--file", help="a file that holds the SELECT")
     create.add_argument("--schedule", default="calculated", help="30s, 1h30m or calculated (the default)")
     create.add_argument("--mode", default="AUTO", help="AUTO (the default), DIFFERENTIAL or FULL")
+    add_dialect(create)
     create.add_argument("--comment", default="", help="what it is for")
     create.add_argument(
         "--initialize", action=BooleanOptionalAction, default=True, help="fill it at once (the default)"
@@ -87,6 +89,7 @@ def run_create(args: Namespace, out: Output) -> int:
                 append_only=args.append_only,
                 comment=args.comment,
                 enable_cdf=enable_cdf,
+                dialect=args.dialect,
             ),
             args.enable_cdf,
             out,

@@ -27,6 +27,7 @@ from engine.algebra.scalars import Scalar
 from engine.algebra.trees import nodes_of
 from engine.algebra.types import has_float
 from engine.compile.functions import AGGREGATES, Order, name_of
+from engine.compile.positions import fragment, position
 from engine.errors import UnsupportedOperator
 
 Names = frozenset[str]
@@ -42,18 +43,37 @@ def inexact_columns(node: Node) -> Names:
     return known
 
 
-def refuse_inexact_decisions(root: Node) -> None:
-    """Raises where a floating-point aggregate decides which rows there are."""
+def refuse_inexact_decisions(root: Node, text: str) -> None:
+    """Raises where a floating-point aggregate decides which rows there are. `text` is what the tree was made of."""
     for node in nodes_of(root):
         inexact = frozenset().union(*(inexact_columns(each) for each in node.inputs))
         if inexact:
             for what, scalar in _decisions(node):
                 if scalar.columns & inexact:
+                    written = _written(scalar, node)
                     raise UnsupportedOperator(
                         f"{what} on a floating-point aggregate cannot be maintained differentially",
+                        position=position(written.tree, text),
+                        fragment=fragment(written.tree, text),
                         detail=f"{scalar}: summed in another order it differs in its last digits",
                         hint="cast the argument of the aggregate to DECIMAL, or use refresh_mode = 'FULL'",
                     )
+
+
+def _written(scalar: Scalar, node: Node) -> Scalar:
+    """As the user wrote it: what has become a plain column is spelled out in a projection further down."""
+    name = scalar.as_column
+    while name is not None and "start" not in scalar.tree.meta:
+        below = next((each for each in node.inputs if name in each.names), None)
+        match below:
+            case Project():
+                scalar = next(each.scalar for each in below.outputs if each.name == name)
+            case Aggregate():
+                scalar = next((each.call for each in below.aggregations if each.name == name), scalar)
+            case None:
+                return scalar
+        node, name = below, scalar.as_column
+    return scalar
 
 
 def is_order_sensitive(call: Scalar, types: dict[str, str], inexact: Names) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from engine.durations import parse_duration
 from engine.errors import InvalidArgument, Position, QueryParseError
-from engine.records import CdcMode, RefreshMode
+from engine.records import CdcMode, RefreshMode, SqlDialect
 
 
 class StreamTableOptions(TypedDict, total=False):
@@ -20,6 +20,7 @@ class StreamTableOptions(TypedDict, total=False):
     initialize: bool
     comment: str
     enable_cdf: bool
+    dialect: str
 
 
 class SourceOptions(TypedDict, total=False):
@@ -31,22 +32,40 @@ class SourceOptions(TypedDict, total=False):
     enable_cdf: bool
 
 
+class QueryOptions(TypedDict, total=False):
+    """Of what is asked about a query: named as the arguments of `validate_query` and its kin."""
+
+    dialect: str
+
+
+class PreviewOptions(QueryOptions, total=False):
+    """Named as the arguments of `preview_stream_table`."""
+
+    refresh_mode: str
+    limit: int
+
+
 @dataclass(frozen=True)
 class Option:
     name: str
-    #: 'schedule', 'choice', 'boolean', 'text' or 'names'
+    #: 'schedule', 'choice', 'boolean', 'text', 'names' or 'count'
     kind: str
     meaning: str
     choices: tuple[str, ...] = ()
 
 
+_REFRESH_MODE = Option("refresh_mode", "choice", "How it is refreshed.", tuple(RefreshMode))
+
+_DIALECT = Option("dialect", "choice", "Whose SQL the query is written in.", tuple(SqlDialect))
+
 STREAM_TABLE_OPTIONS: tuple[Option, ...] = (
     Option("schedule", "schedule", "How stale the rows may get: '30s', '1h30m', or 'calculated'."),
-    Option("refresh_mode", "choice", "How it is refreshed.", tuple(RefreshMode)),
+    _REFRESH_MODE,
     Option("append_only", "boolean", "Its sources only ever get new rows."),
     Option("initialize", "boolean", "Fill it at once (the default)."),
     Option("comment", "text", "What it is for."),
     Option("enable_cdf", "boolean", "May the Change Data Feed be switched on in its sources?"),
+    _DIALECT,
 )
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
@@ -54,6 +73,14 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
     Option("cdc_mode", "choice", "How its changes are found.", tuple(CdcMode)),
     Option("key", "names", "The columns that tell one row from another: 'id' or ('id', 'line')."),
     Option("enable_cdf", "boolean", "May the Change Data Feed be switched on in it?"),
+)
+
+QUERY_OPTIONS: tuple[Option, ...] = (_DIALECT,)
+
+PREVIEW_OPTIONS: tuple[Option, ...] = (
+    *QUERY_OPTIONS,
+    _REFRESH_MODE,
+    Option("limit", "count", "How many rows are shown."),
 )
 
 #: a value as the parser met it: text, number, boolean, None for NULL, or a list of texts
@@ -97,6 +124,8 @@ def _value(option: Option, value: Value, position: Position) -> Any:
             return _schedule(value, position)
         case "text", str():
             return value
+        case "count", float() if value.is_integer() and value >= 0:
+            return int(value)
         case "names", str() if value:
             return tuple(part.strip() for part in value.split(","))
         case "names", tuple() if value:
@@ -107,6 +136,7 @@ def _value(option: Option, value: Value, position: Position) -> Any:
         "choice": "one of " + ", ".join(option.choices),
         "schedule": "a duration such as '30s', or 'calculated'",
         "text": "text in quotes",
+        "count": "a whole number",
         "names": "'id' or ('id', 'line')",
     }[option.kind]
     raise InvalidArgument(

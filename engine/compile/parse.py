@@ -58,7 +58,7 @@ def parse(text: str, limits: Limits | None = None) -> ParsedQuery:
     except RecursionError:
         raise _too_deep(limits) from None
     except SqlglotError as error:
-        raise _parse_error(text, error) from None
+        raise parse_error(text, error) from None
     if not statements:
         raise QueryParseError("the query is empty", hint="write a SELECT")
     if len(statements) > 1:
@@ -72,7 +72,7 @@ def parse(text: str, limits: Limits | None = None) -> ParsedQuery:
             position=position(tree, text),
             hint="start with SELECT or WITH",
         )
-    _guard(tree, limits)
+    guard(tree, limits)
     _refuse_volatile(tree, text)
     return ParsedQuery(text, tree, _sources(tree))
 
@@ -132,7 +132,7 @@ def _index(expressions: list[exp.Expr], wanted: exp.Expr) -> int:
     return next(index for index, each in enumerate(expressions) if each is wanted)
 
 
-def _guard(tree: exp.Expr, limits: Limits) -> None:
+def guard(tree: exp.Expr, limits: Limits) -> None:
     level, nodes, depth = [tree], 0, 0
     while level:
         depth += 1
@@ -163,10 +163,10 @@ def _refuse_volatile(tree: exp.Expr, text: str) -> None:
             )
 
 
-def _parse_error(text: str, error: SqlglotError) -> QueryParseError:
+def parse_error(text: str, error: SqlglotError, dialect: str = "Spark") -> QueryParseError:
     details = getattr(error, "errors", None)
     if not details:
-        return QueryParseError("this is not SQL that Spark understands", detail=str(error).splitlines()[0])
+        return QueryParseError(f"this is not SQL that {dialect} understands", detail=str(error).splitlines()[0])
     first = details[0]
     near = (first.get("highlight") or "").strip()
     line, column = first.get("line"), first.get("col")

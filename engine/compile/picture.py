@@ -28,7 +28,8 @@ class Picture:
 
     def draw(self) -> Stage:
         text = self.left if isinstance(self.left, str) else show(self.left)
-        return Stage(self.name, text, self.changed, self.took_ms)
+        before = show(self.given) if self.given is not None and self.changed else None
+        return Stage(self.name, text, self.changed, self.took_ms, before)
 
 
 def draw(pictures: Iterable[Picture]) -> tuple[Stage, ...]:

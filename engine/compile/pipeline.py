@@ -24,6 +24,7 @@ from engine.compile.parse import Limits, ParsedQuery, parse, table_positions, un
 from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render, render_call
+from engine.compile.warnings import warnings_of
 from engine.errors import InvalidArgument, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
 from engine.records import Column, Notice, Reason, ReasonCode
 from engine.results import PlanNode
@@ -74,17 +75,18 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
         unique = made.made_unique
         kept, keeping = _keep(root, request.rules)
         pictures += keeping
+        notices += warnings_of(root, kept, parsed.text)
     except UnsupportedOperator as error:
         if request.full:
             reason = Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL")
         else:
-            reason = Reason(ReasonCode.UNSUPPORTED, error.message, error.position)
+            reason = Reason(ReasonCode.UNSUPPORTED, error.message, error.position, error.fragment)
         kept = None
     except VolatileFunction as error:
         if not request.full:
             raise
         volatile = True
-        reason = Reason(ReasonCode.VOLATILE, error.message, error.position)
+        reason = Reason(ReasonCode.VOLATILE, error.message, error.position, error.fragment)
         notices += (Notice(f"{error.message}: each refresh recomputes everything, and verify cannot compare"),)
     used = _used(kept.full) if kept else {name: request.relations[name] for name in sources}
     return MaintenancePlan(
@@ -127,7 +129,7 @@ def _canonical(
     if len(lowered.visible) != len(visible):
         raise UnsupportedOperator("Spark gives this query other columns than its text seems to have")
     root: Node = rename_outputs(lowered, [c.name for c in visible], [c.type for c in visible])
-    refuse_inexact_decisions(root)
+    refuse_inexact_decisions(root, parsed.text)
     took_ms = _ms_since(began) - (asked.spent_ms - before)
     picture = Picture("lower", root, None, took_ms)
     optimized = optimize(root, rules)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import DialectType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from engine.compile.dialect import Spark4
 from engine.errors import Position
+
+#: longer ones are cut
+_FRAGMENT_MAX = 200
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
 
 
 def position(node: exp.Expr, text: str) -> Position | None:
@@ -39,20 +46,67 @@ _LEADING: tuple[tuple[type[exp.Expr], frozenset[str]], ...] = (
 )
 
 
-def clause_position(node: exp.Expr, text: str) -> Position | None:
+def clause_position(node: exp.Expr, text: str, dialect: DialectType = Spark4) -> Position | None:
     """Where a clause begins, with its keywords, of which sqlglot does not keep the place."""
+    start = _clause_start(node, text, dialect)
+    return None if start is None else position_at(text, start)
+
+
+def _clause_start(node: exp.Expr, text: str, dialect: DialectType) -> int | None:
     leading = next((words for kind, words in _LEADING if isinstance(node, kind)), frozenset[str]())
     # Of two queries the place between them tells most.
     first = node.expression if isinstance(node, exp.SetOperation) else node
     starts = [part.meta["start"] for part in first.walk() if "start" in part.meta]
     if not starts:
         return None
-    start = min(starts)
-    for token in reversed([each for each in sqlglot.tokenize(text, dialect=Spark4) if each.start < start]):
+    start: int = min(starts)
+    before = [each for each in sqlglot.tokenize(text, dialect=dialect) if each.start < start]
+    if isinstance(node, exp.Func) and len(before) > 1 and _is_call(*before[-2:]):
+        return int(before[-2].start)  # not all parsers remember where the name of a function stands
+    for token in reversed(before):
         if not set(token.text.upper().split()) <= leading:
             break
         start = token.start
-    return position_at(text, start)
+    return start
+
+
+def _is_call(name: Token, bracket: Token) -> bool:
+    return bracket.token_type is TokenType.L_PAREN and name.end + 1 == bracket.start and name.text.isidentifier()
+
+
+def fragment(node: exp.Expr, text: str, dialect: DialectType = Spark4) -> str | None:
+    """What the user wrote there, on one line: from the first to the last part that knows its place."""
+    start = _clause_start(node, text, dialect)
+    ends = [part.meta["end"] + 1 for part in node.walk() if "end" in part.meta]
+    if start is None or not ends:
+        return None
+    end = max(ends)
+    # of a call only the name knows its place, and of brackets around it nobody does: what is open is closed
+    tokens = [each for each in sqlglot.tokenize(text, dialect=dialect) if each.end >= start]
+    opened = least = 0
+    for at, token in enumerate(tokens):
+        opens = token.token_type in _OPENING
+        if token.start >= end and opened <= least and not (opens and tokens[at - 1].end + 1 == token.start == end):
+            break
+        opened += opens - (token.token_type in _CLOSING)
+        if opened < least and token.start >= end:
+            break
+        least, end = min(least, opened), max(end, token.end + 1)
+    for token in reversed([each for each in sqlglot.tokenize(text, dialect=dialect) if each.start < start]):
+        if least == 0 or token.token_type not in _OPENING:
+            break
+        least, start = least + 1, token.start
+    words = " ".join(text[start:end].split())
+    return words if len(words) <= _FRAGMENT_MAX else words[: _FRAGMENT_MAX - 1] + "…"
+
+
+def placed_as(node: exp.Expr, written: exp.Expr) -> exp.Expr:
+    """The node, which stands for what was written, with its place."""
+    starts = [part.meta["start"] for part in written.walk() if "start" in part.meta]
+    ends = [part.meta["end"] for part in written.walk() if "end" in part.meta]
+    if starts and ends:
+        node.meta.update(start=min(starts), end=max(ends))
+    return node
 
 
 def position_at(text: str, offset: int) -> Position:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
+from engine.compile.explain_statements import ExplainReader, ExplainStatement
 from engine.compile.options import (
     SOURCE_OPTIONS,
     STREAM_TABLE_OPTIONS,
@@ -18,7 +19,6 @@ from engine.compile.options import (
     Value,
     read_options,
 )
-from engine.compile.token_reader import TokenReader
 from engine.compile.tokens import BEGINNING, Token, position_of, tokenize, within
 from engine.errors import InvalidArgument, Position, TrickleError
 
@@ -44,17 +44,6 @@ class DropStreamTable:
 class RefreshStreamTable:
     name: str
     full: bool = False
-
-
-@dataclass(frozen=True)
-class ExplainStreamTable:
-    name: str
-
-
-@dataclass(frozen=True)
-class ExplainQuery:
-    query: str
-    query_position: Position
 
 
 @dataclass(frozen=True)
@@ -115,8 +104,7 @@ Statement = (
     CreateStreamTable
     | DropStreamTable
     | RefreshStreamTable
-    | ExplainStreamTable
-    | ExplainQuery
+    | ExplainStatement
     | PauseStreamTable
     | ResumeStreamTable
     | VerifyStreamTable
@@ -165,7 +153,7 @@ def _shifted(read: Callable[[], tuple[Token, ...]], start: Position) -> tuple[To
         raise
 
 
-class _Parser(TokenReader):
+class _Parser(ExplainReader):
     # --- statements ----------------------------------------------------------------------------------------
 
     def statement(self) -> Statement:
@@ -181,7 +169,9 @@ class _Parser(TokenReader):
             "CREATE": self._create,
             "DROP": self._drop,
             "REFRESH": self._refresh,
-            "EXPLAIN": self._explain,
+            "EXPLAIN": self.explain,
+            "VALIDATE": self.validate,
+            "PREVIEW": self.preview,
             "ALTER": self._alter,
             "VERIFY": self._verify,
             "SHOW": self._show,
@@ -209,7 +199,7 @@ class _Parser(TokenReader):
         name = self.name("the stream table")
         given: tuple[tuple[str, Value, Position], ...] = ()
         if self.take("WITH"):
-            given = self._option_list()
+            given = self.option_list()
         if self.peek().is_word("APPEND"):
             position = self.position()
             self.words("APPEND", "ONLY")
@@ -236,7 +226,7 @@ class _Parser(TokenReader):
         if path.kind != "string" or not path.value:
             raise self.unexpected("the path in quotes")
         self.at += 1
-        given = self._option_list() if self.take("WITH") else ()
+        given = self.option_list() if self.take("WITH") else ()
         options = read_options(given, SOURCE_OPTIONS, "a source")
         return CreateSource(name, path.value, cast(SourceOptions, options))
 
@@ -259,14 +249,6 @@ class _Parser(TokenReader):
         self.words("STREAM", "TABLE")
         name = self.name("the stream table")
         return RefreshStreamTable(name, self.flag("FULL"))
-
-    def _explain(self) -> Statement:
-        self.usage = "EXPLAIN STREAM TABLE name, or EXPLAIN STREAM TABLE AS SELECT …"
-        self.not_yet(("ANALYZE",), "EXPLAIN ANALYZE", "leave ANALYZE out")
-        self.words("STREAM", "TABLE")
-        if self.take("AS"):
-            return ExplainQuery(*self.rest("the query"))
-        return ExplainStreamTable(self.name("the stream table"))
 
     def _alter(self) -> Statement:
         self.usage = "ALTER STREAM TABLE name PAUSE | RESUME"
@@ -332,51 +314,3 @@ class _Parser(TokenReader):
             case _:
                 self.usage = "UPDATE name SET … [WHERE …]"
         return Dml(text, position, kind, self.dotted("the table"))
-
-    # --- options ---
-
-    def _option_list(self) -> tuple[tuple[str, Value, Position], ...]:
-        self.symbol("(")
-        given: list[tuple[str, Value, Position]] = []
-        while not self.peek().is_symbol(")"):
-            if given:
-                self.symbol(",")
-            token, position = self.peek(), self.position()
-            if token.kind not in ("word", "quoted", "string"):
-                raise self.unexpected("the name of an option")
-            name = self.dotted("the name of an option", strings=True)
-            self.symbol("=")
-            given.append((name, self._value(), position))
-        self.at += 1
-        return tuple(given)
-
-    def _value(self) -> Value:
-        token = self.peek()
-        self.at += 1
-        match token.kind:
-            case "string" | "quoted":
-                return token.value
-            case "word" if token.is_word("TRUE", "FALSE"):
-                return token.is_word("TRUE")
-            case "word" if token.is_word("NULL"):
-                return None
-            case "word":
-                return token.value
-            case "number" if token.value.replace(".", "", 1).isdigit():
-                return float(token.value)
-            case "symbol" if token.value == "(":
-                return self._list()
-        self.at -= 1
-        raise self.unexpected("a value")
-
-    def _list(self) -> tuple[str, ...]:
-        items: list[str] = []
-        while not self.peek().is_symbol(")"):
-            if items:
-                self.symbol(",")
-            if self.peek().kind not in ("string", "word", "quoted"):
-                raise self.unexpected("a name")
-            items.append(self.peek().value)
-            self.at += 1
-        self.at += 1
-        return tuple(items)

@@ -97,6 +97,11 @@ class RefreshSettings:
 class CompileSettings:
     max_parse_depth: int = _setting(64, "A query that is nested deeper is refused.", unit="levels", least=1)
     max_parse_nodes: int = _setting(100_000, "A query with more parts is refused.", unit="nodes", least=1)
+    dialect: str = _setting(
+        "spark",
+        "Whose SQL queries are written in, where a stream table does not say it.",
+        choices=("spark", "databricks", "duckdb", "postgres", "snowflake"),
+    )
     volatile_function_policy: str = _setting(
         "warn",
         "A query that reads the clock (current_date, now, …): recompute it each time it is due, or refuse it?",

@@ -87,20 +87,22 @@ class Definitions:
         append_only: bool,
         comment: str,
         enable_cdf: bool | None,
+        dialect: str | None = None,
     ) -> CreateResult:
         check_name(name)
         self.finish_drops()
         self._refuse_taken(name)
-        mode = _mode(refresh_mode)
+        mode = mode_of(refresh_mode)
         interval_s, notices = self._interval(name, schedule)
-        _refuse_itself(name, query)
+        written = self._plans.in_spark(query, dialect)
+        _refuse_itself(name, written.text)
         self._compute.wait_ready()
-        plan = self._plans.compile(query, full=mode is RefreshMode.FULL)
+        plan = self._plans.compile_written(written, full=mode is RefreshMode.FULL)
         notices += plan.notices + self._fitting(plan, mode, enable_cdf)
         table = StreamTable(
             id=uuid.uuid4().hex,
             name=name,
-            query=query,
+            query=plan.query,
             refresh_mode=mode,
             schedule=schedule,
             interval_s=interval_s,
@@ -113,6 +115,7 @@ class Definitions:
             append_only=append_only,
             full_reason=plan.full_reason,
             comment=comment,
+            written=written.written,
         )
         self._clear_leftovers(table)
         undo: list[Callable[[], object]] = [lambda: tables.remove(table.path, self._warehouse)]
@@ -175,16 +178,7 @@ class Definitions:
     def _fitting(self, plan: MaintenancePlan, mode: RefreshMode, enable_cdf: bool | None) -> tuple[Notice, ...]:
         """Does the query fit what was asked for? Says what AUTO makes of it."""
         reason = plan.full_reason
-        if mode is RefreshMode.DIFFERENTIAL and reason is not None:
-            raise UnsupportedOperator(
-                f"refresh_mode is DIFFERENTIAL, but {reason.text}",
-                position=reason.position,
-                hint="AUTO recomputes such a query each time and says so",
-            )
-        notices: list[Notice] = []
-        if mode is RefreshMode.AUTO and reason is not None and reason.code is ReasonCode.UNSUPPORTED:
-            place = f" ({reason.position})" if reason.position else ""
-            notices.append(Notice(f"it is recomputed at each change: {reason.text}{place}"))
+        notices = list(notices_of(plan, mode))
         for name in plan.sources:
             located = self._plans.relations.located(name)
             if located.is_stream_table:
@@ -298,12 +292,28 @@ class Definitions:
         return tuple(table.name for table in undropped)
 
 
+def notices_of(plan: MaintenancePlan, mode: RefreshMode) -> tuple[Notice, ...]:
+    """What AUTO makes of a query that can only be recomputed. DIFFERENTIAL refuses it."""
+    reason = plan.full_reason
+    if mode is RefreshMode.DIFFERENTIAL and reason is not None:
+        raise UnsupportedOperator(
+            f"refresh_mode is DIFFERENTIAL, but {reason.text}",
+            position=reason.position,
+            fragment=reason.fragment,
+            hint="AUTO recomputes such a query each time and says so",
+        )
+    if mode is RefreshMode.AUTO and reason is not None and reason.code is ReasonCode.UNSUPPORTED:
+        place = f" ({reason.position})" if reason.position else ""
+        return (Notice(f"it is recomputed at each change: {reason.text}{place}"),)
+    return ()
+
+
 def _refuse_itself(name: str, query: str) -> None:
     if name.casefold() in {source.casefold() for source in parse(query).sources}:
         raise CycleDetected(f"{name} would read itself", hint="a stream table reads sources and other stream tables")
 
 
-def _mode(text: str) -> RefreshMode:
+def mode_of(text: str) -> RefreshMode:
     try:
         return RefreshMode(text.upper())
     except ValueError:

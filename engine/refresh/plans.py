@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.algebra.nodes import Leaf, Node
@@ -16,10 +16,11 @@ from engine.compile.places import in_views, view_name
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
 from engine.compile.steps import in_steps
+from engine.compile.translate import InSpark, in_spark
 from engine.errors import InternalError, NotFound, QueryError, SourceSchemaChanged
 from engine.lake import tables, views
 from engine.lake.compute import Query, QueryStep
-from engine.records import Column, RefreshMode, StreamTable
+from engine.records import Column, RefreshMode, SqlDialect, StreamTable
 
 if TYPE_CHECKING:
     from engine.lake.compute import Compute
@@ -134,7 +135,8 @@ class _Known:
 
 
 class Plans:
-    def __init__(self, catalog: Catalog, compute: Compute, limits: Limits) -> None:
+    def __init__(self, catalog: Catalog, compute: Compute, limits: Limits, dialect: str = SqlDialect.SPARK) -> None:
+        self._dialect = dialect
         self._compute = compute
         self._limits = limits
         self.relations = Relations(catalog)
@@ -142,6 +144,17 @@ class Plans:
         #: what queries call that is perhaps not Spark's own
         self._functions: dict[str, tuple[str, ...]] = {}
         self._lock = threading.Lock()
+
+    def in_spark(self, query: str, dialect: str | None) -> InSpark:
+        """A query in Spark's words; without a dialect it is in that of the settings."""
+        return in_spark(query, dialect or self._dialect, self.relations, self._limits)
+
+    def compile_written(self, query: InSpark, *, full: bool) -> MaintenancePlan:
+        """The plan, whose places point into the text as it was written."""
+        with query.placed():
+            plan = self.compile(query.text, full=full)
+        reason = query.placed_reason(plan.full_reason)
+        return replace(plan, full_reason=reason, notices=(*query.notices, *plan.notices))
 
     def compile(self, query: str, *, full: bool) -> MaintenancePlan:
         parsed = parse(query, self._limits)

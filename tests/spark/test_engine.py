@@ -137,7 +137,7 @@ def test_two_engines_refresh_the_same_table_once_each(tmp_path: Path, spark_host
 def test_an_unsupported_query_is_recomputed_and_says_where_and_why(
     tmp_path: Path, spark_host: SparkHost, shop: Shop
 ) -> None:
-    query = "SELECT id, paid\nFROM orders PIVOT (SUM(amount) FOR status IN ('paid' AS paid))"
+    query = "SELECT id, paid\nFROM orders PIVOT (SUM(amount) FOR (status, customer) IN (('paid', 1) AS paid))"
     with opened(tmp_path / "ws", shop) as engine:
         made = engine.create_stream_table("turned", query)
         assert made.table.full_reason is not None

@@ -110,7 +110,7 @@ def test_without_a_feed_the_explanation_is_full_too(tmp_path: Path, spark_host: 
     shop = Shop(tmp_path / "lake", cdf=False)
     with opened(tmp_path / "ws", shop) as engine:
         engine.create_stream_table("paid", PAID)
-        explained = engine.explain("paid")
+        explained = engine.explain_st("paid").explanation
         assert (explained.mode, explained.reason and explained.reason.code) == ("full", ReasonCode.NO_CHANGE_FEED)
 
 

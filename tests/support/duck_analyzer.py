@@ -198,6 +198,8 @@ def _relations(tree: exp.Expr, scope: _Scope) -> list[Relation]:
 
 
 def _relation(tree: exp.Expr, scope: _Scope) -> Relation:
+    if tree.args.get("pivots"):
+        return _pivoted(tree, tree.args["pivots"][0], scope)
     match tree:
         case exp.Table():
             return tree.alias_or_name, _named(scope.known.get(tree.name.casefold(), ()), tree)
@@ -213,6 +215,27 @@ def _relation(tree: exp.Expr, scope: _Scope) -> Relation:
             return tree.alias_or_name, _named((Column("col", _element(scope.type_of(tree.expressions[0]))),), tree)
         case _:
             return tree.alias_or_name, ()
+
+
+def _pivoted(tree: exp.Expr, pivot: exp.Pivot, scope: _Scope) -> Relation:
+    """The columns that are left, and those that PIVOT or UNPIVOT makes."""
+    alone = tree.copy()
+    alone.set("pivots", None)
+    name, columns = _relation(alone, scope)
+    inner = replace(scope, sources=((name, columns),))
+    field = pivot.args["fields"][0]
+    if pivot.args.get("unpivot"):
+        turned = [each if isinstance(each, exp.Column) else each.this for each in field.expressions]
+        taken = {each.name for each in turned}
+        value = Column(pivot.expressions[0].name, widest([inner.type_of(each) for each in turned]))
+        made = (Column(field.this.name, "string"), value)
+    else:
+        calls = [each.unalias() for each in pivot.expressions]
+        taken = {column.name for part in (*calls, field.this) for column in part.find_all(exp.Column)}
+        types = [inner.type_of(call) for _ in field.expressions for call in calls]
+        made = tuple(Column(each.name, type_) for each, type_ in zip(pivot.args["columns"], types, strict=True))
+    alias = pivot.args.get("alias")
+    return (alias.name if alias else name), tuple(each for each in columns if each.name not in taken) + made
 
 
 def _lateral(tree: exp.Lateral, scope: _Scope) -> Relation:

@@ -36,7 +36,7 @@ from engine.records import (
     StreamTable,
     StreamTableStatus,
 )
-from engine.results import Explanation, PlanNode, Stage, VerifyResult
+from engine.results import Explanation, PlanNode, StreamTableExplanation, VerifyResult
 from trickle_tui.snapshot import (
     Answer,
     Cancel,
@@ -291,22 +291,21 @@ def empty_workspace(phase: SparkPhase = SparkPhase.STARTING, detail: str = "") -
     return replace(shop(), tables=(), events=(), spark=SparkStatus(phase, detail))
 
 
-def explanation(name: str) -> Explanation:
+def explanation() -> Explanation:
     orders = PlanNode("4", "Δ orders", "@412", "feed", "")
     customers = PlanNode("6", "Δ customers", "@97", "feed", "")
     join = PlanNode("2", "Join inner", "customer_id = customers.id", "Δ × old, new × Δ", "", (orders, customers))
     root = PlanNode("1", "Aggregate", "customer_id → sum(amount), count(*)", "algebraic: stored sums + Δ", "", (join,))
     return Explanation(
-        name=name,
         query=QUERY,
         mode="differential",
         reason=_DIFFERENTIAL,
         identity="by key",
         root=root,
-        stages=(Stage("parse", QUERY, True, 1.2), Stage("lower", "…", True, 0.8)),
-        delta_sql=DELTA_SQL,
         columns=COLUMNS,
         hidden_columns=(Column("__trickle_count", "bigint", False),),
+        sources=("orders", "customers"),
+        notices=(),
         planning_ms=4.1,
         analysis_ms=120.0,
     )
@@ -381,7 +380,9 @@ class FakeBridge:
             case Verify(name):
                 return Verified(VerifyResult(name, True, 1242, 0, 0, (), {}, 310.0))
             case Explain(name):
-                return Explained(explanation(name))
+                made = next(made for made in SHOP if made.name == name)
+                status = next(table for table in self.overview.tables if table.name == name)
+                return Explained(StreamTableExplanation(definition(made), status, explanation(), (), DELTA_SQL))
             case RunSql(text):
                 return Rows(
                     text, ("region", "revenue"), ("string", "decimal(22,2)"), (("Nordics", "9,120,533.10"),),

@@ -8,9 +8,12 @@ import sys
 
 import pytest
 
+from engine.errors import Position
+from engine.results import Problem, SqlResult, Validation
 from tests.tui.fake import FakeBridge
 from trickle_tui.bridge import Bridge
-from trickle_tui.engine_bridge import EngineBridge
+from trickle_tui.engine_bridge import EngineBridge, _result
+from trickle_tui.snapshot import Told
 
 MEMBERS = [name for name in vars(Bridge) if not name.startswith("_")]
 
@@ -39,3 +42,11 @@ def test_importing_the_dashboard_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_explanation_is_told_in_the_one_printers_words() -> None:
+    problem = Problem("NotFound", "there is no nope", None, "look", Position(1, 15), "nope")
+    result = SqlResult("validate", value=Validation("SELECT a FROM nope", problem, None))
+    assert _result("VALIDATE …", result) == Told(
+        "valid  no\nerror  NotFound: there is no nope\nat     line 1, column 15: nope\nhint   look"
+    )

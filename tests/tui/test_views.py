@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.records import SchedulerPlace, SchedulerStatus, SparkPhase, SparkStatus, State
+from engine.results import tree_leads
 from tests.tui.fake import DELTA_SQL, NOW, SHOP, _history, explanation, shop
 from trickle_tui import sql_text, state
 from trickle_tui.paint import plain, width
@@ -121,7 +122,7 @@ def test_plans_fit_any_room(room: int) -> None:
     for painted in (
         *plan.operator_lines(records[-1], room),
         *plan.refresh_lines(records, 30, NOW, room),
-        *plan.explanation_lines(explanation("x"), room),
+        *plan.explanation_lines(explanation(), room),
         *plan.why_lines(records[-1], room),
     ):
         assert width(painted) <= room
@@ -134,7 +135,7 @@ def test_the_slow_operator_has_the_only_warm_row() -> None:
 
 
 def test_tree_lines_start_go_on_and_end() -> None:
-    assert plan.tree_leads([0, 1, 2, 3, 3, 1]) == ("", "├─ ", "│  └─ ", "│     ├─ ", "│     └─ ", "└─ ")
+    assert tree_leads([0, 1, 2, 3, 3, 1]) == ("", "├─ ", "│  └─ ", "│     ├─ ", "│     └─ ", "└─ ")
 
 
 def test_the_refresh_shown_is_the_newest_that_did_work() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import config
-from engine.errors import NotFound, RefreshFailed, SourceWithoutChanges
+from engine.errors import NotFound, Position, RefreshFailed, SourceWithoutChanges
 from engine.records import (
     Column,
     Event,
@@ -34,7 +34,25 @@ from engine.records import (
     StreamTable,
     StreamTableStatus,
 )
-from engine.results import CreateResult, DropResult, Explanation, PlanNode, SqlResult, Stage, VerifyResult, VersionInfo
+from engine.results import (
+    CreateResult,
+    DeltaCase,
+    DeltaExplanation,
+    DeltaStatement,
+    DropResult,
+    Explanation,
+    PlanNode,
+    Preview,
+    Problem,
+    Rewrite,
+    SourceRead,
+    SqlResult,
+    Stage,
+    StreamTableExplanation,
+    Validation,
+    VerifyResult,
+    VersionInfo,
+)
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -95,6 +113,24 @@ def status(name: str, state: State = State.FRESH, **other: Any) -> StreamTableSt
         owner="etl",
     )
     return replace(made, **other)
+
+
+def explanation(query: str) -> Explanation:
+    scan = PlanNode("2", "Scan", "orders", "delta", "")
+    root = PlanNode("1", "Aggregate", "a → sum", "algebraic", "sums are exact", (scan,))
+    return Explanation(
+        query=query,
+        mode="differential",
+        reason=None,
+        identity="by key",
+        root=root,
+        columns=(Column("a", "int"),),
+        hidden_columns=(Column("__trickle_rows", "bigint"),),
+        sources=("orders",),
+        notices=(Notice("max(a): re-aggregates the touched groups", "use sums"),),
+        planning_ms=1.0,
+        analysis_ms=2.0,
+    )
 
 
 class FakeEngine:
@@ -202,6 +238,7 @@ class FakeEngine:
         append_only: bool = False,
         comment: str = "",
         enable_cdf: bool | None = None,
+        dialect: str | None = None,
     ) -> CreateResult:
         given = {
             "schedule": schedule,
@@ -210,6 +247,7 @@ class FakeEngine:
             "append_only": append_only,
             "comment": comment,
             "enable_cdf": enable_cdf,
+            "dialect": dialect,
         }
         answer = self._did("create", name, query, given)
         refresh = refresh_record(name, Outcome.FULL) if initialize else None
@@ -251,17 +289,43 @@ class FakeEngine:
         equal = name != "top"
         return VerifyResult(name, equal, 1000, 0 if equal else 3, 0, () if equal else ("(1, a)",), {}, 88.0)
 
-    def explain(self, name: str) -> Explanation:
-        root = PlanNode("1", "Aggregate", "a → sum", "algebraic", "", (PlanNode("2", "Scan", "orders", "delta", ""),))
+    def explain_st(self, name: str) -> StreamTableExplanation:
         table = self.stream_table(name)
-        stages = (Stage("lower", "LOWERED", True, 1.0), Stage("prune", "SAME", False, 1.0))
-        return Explanation(
-            name, table.query, "differential", None, "by key", root, stages, "SELECT delta", table.columns, (), 1.0, 2.0
-        )
+        read = SourceRead("orders", "change data feed", 412, 413, ("a",))
+        return StreamTableExplanation(table, status(name), explanation(table.query), (read,), "SELECT delta")
 
-    def explain_query(self, query: str) -> Explanation:
-        self._did("explain_query", query)
-        return replace(self.explain("revenue"), query=query)
+    def validate_query(self, query: str, *, dialect: str | None = None) -> Validation:
+        self._did("validate_query", query, dialect)
+        if "nope" in query:
+            problem = Problem("NotFound", "there is no nope", None, "did you mean orders?", Position(1, 15), "nope")
+            return Validation(query, problem, None)
+        return Validation(query, None, explanation(query))
+
+    def preview_stream_table(
+        self, query: str, *, refresh_mode: str = "AUTO", limit: int = 10, dialect: str | None = None
+    ) -> Preview:
+        import pyarrow
+
+        self._did("preview_stream_table", query, refresh_mode, limit, dialect)
+        return Preview(explanation(query), pyarrow.table({"a": [1, None], "b": ["x", "y\x1b"]}), 2)
+
+    def explain_query_rewrite(self, query: str, *, every_step: bool = False, dialect: str | None = None) -> Rewrite:
+        self._did("explain_query_rewrite", query, every_step, dialect)
+        steps = (
+            Stage("parse", "PARSED", True, 1.0),
+            Stage("push_filters", "AFTER", True, 1.0, "BEFORE"),
+            Stage("prune", "SAME", False, 1.0, None),
+        )
+        shown = steps if every_step else steps[:2]
+        return Rewrite(query, shown, 3 - len(shown), None)
+
+    def explain_delta(
+        self, name: str | None = None, *, query: str | None = None, dialect: str | None = None
+    ) -> DeltaExplanation:
+        self._did("explain_delta", name, query, dialect)
+        statement = DeltaStatement("change", "SELECT delta", "Δ orders", ("the change of orders", "what is stored"))
+        cases = (DeltaCase({"orders": "mixed"}, (statement,)), DeltaCase({"orders": "append"}, ()))
+        return DeltaExplanation(name or "", None, cases)
 
     def history(self, st: str | None = None, limit: int = 50) -> tuple[RefreshRecord, ...]:
         self._did("history", st, limit)

@@ -426,21 +426,22 @@ def test_a_newer_workspace_of_another_shape_says_that_it_is_newer(path: Path) ->
 
 def test_an_older_workspace_names_the_way_and_migrates(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(path)
+    now = migrations.SCHEMA_VERSION
     for module in (migrations, database):
-        monkeypatch.setattr(module, "SCHEMA_VERSION", 3)
-    steps = {1: "ALTER TABLE sources ADD COLUMN tier TEXT;\nCREATE TABLE more (a);", 2: "DROP TABLE more;"}
+        monkeypatch.setattr(module, "SCHEMA_VERSION", now + 2)
+    steps = {now: "ALTER TABLE sources ADD COLUMN tier TEXT;\nCREATE TABLE more (a);", now + 1: "DROP TABLE more;"}
     monkeypatch.setattr(migrations, "MIGRATIONS", steps)
     for read_only in (False, True):
         with pytest.raises(WorkspaceTooOld) as caught:
             Catalog.open(path, read_only=read_only)
         assert "trickle migrate" in (caught.value.hint or "")
     connection = sqlite3.connect(path, isolation_level=None)
-    monkeypatch.setitem(steps, 2, "DROP TABLE missing;")
+    monkeypatch.setitem(steps, now + 1, "DROP TABLE missing;")
     with pytest.raises(sqlite3.OperationalError):
         migrations.migrate(connection)
-    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (now,)
     assert "tier" not in [row[1] for row in connection.execute("PRAGMA table_info(sources)")]
-    monkeypatch.setitem(steps, 2, "DROP TABLE more;")
+    monkeypatch.setitem(steps, now + 1, "DROP TABLE more;")
     assert migrations.migrate(connection) == 2
     assert migrations.migrate(connection) == 0
     connection.close()

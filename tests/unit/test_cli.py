@@ -379,6 +379,7 @@ def test_create(run: Runner, engine: type[FakeEngine], tmp_path: Path) -> None:
         "append_only": True,
         "comment": "",
         "enable_cdf": None,
+        "dialect": None,
     }
     assert calls(engine, "create") == [("x", "SELECT 1", given)]
     assert ran.out == "created x, 30s, auto\n"
@@ -474,14 +475,69 @@ def test_show_and_explain(run: Runner, engine: type[FakeEngine]) -> None:
     assert "SELECT 1 AS a -- revenue" in shown
     assert "a       int   no" in shown
     assert set(run("show", "revenue", "--json").json) == {"table", "status"}
-    explained = run("explain", "revenue")
-    assert "Aggregate a → sum   [algebraic]\n└─ Scan orders   [delta]" in explained.out
-    assert "SELECT delta" not in explained.out
-    assert "SELECT delta" in run("explain", "revenue", "--sql").out
-    assert "-- prune (no change)\nSAME" in run("explain", "revenue", "--stages").out
-    assert run("explain", "--query", "SELECT 7").code == 0
-    assert calls(engine, "explain_query") == ["SELECT 7"]
-    assert run("explain", "revenue", "--json").json["root"]["children"][0]["label"] == "Scan"
+
+
+def test_explain(run: Runner, engine: type[FakeEngine]) -> None:
+    explained = run("explain", "revenue").out
+    assert "Aggregate a → sum   [algebraic] sums are exact\n└─ Scan orders   [delta]" in explained
+    assert "source orders: at version 412 of 413, changes by change data feed; reads a" in explained
+    assert "fingerprint   f" in explained
+    assert "notice: max(a): re-aggregates the touched groups (hint: use sums)" in explained
+    assert run("explain", "revenue", "--format", "tree").out.startswith("Aggregate a → sum")
+    shown = run("explain", "revenue", "--json").json
+    assert shown == run("explain", "revenue", "--format", "json").json
+    assert shown["explanation"]["root"]["children"][0]["label"] == "Scan"
+    assert shown["delta_sql"] == "SELECT delta"
+
+
+def test_explain_the_rewrite(run: Runner, engine: type[FakeEngine]) -> None:
+    shown = run("explain", "revenue", "--rewrite").out
+    assert "-- 1. parse\nPARSED\n\n-- 2. push_filters: before\nBEFORE\n-- 2. push_filters: after\nAFTER" in shown
+    assert shown.endswith("-- one more step changed nothing\n")
+    assert calls(engine, "explain_query_rewrite") == [("SELECT 1 AS a -- revenue", False, "spark")]
+    assert "-- 3. prune (no change)\nSAME" in run("explain", "--query", "SELECT 7", "--rewrite", "--all").out
+    assert calls(engine, "explain_query_rewrite") == [("SELECT 7", True, None)]
+    assert run("explain", "revenue", "--all").code == 2
+
+
+def test_explain_the_delta(run: Runner, engine: type[FakeEngine]) -> None:
+    shown = run("explain", "revenue", "--delta").out.splitlines()
+    assert shown[0] == "-- orders: rows came and went"
+    assert shown[1] == "-- change: reads the change of orders, what is stored"
+    assert shown[2:] == ["SELECT delta;", "", "-- orders: rows came", "-- the result cannot change"]
+    assert "Δ orders" in run("explain", "--query", "SELECT 7", "--delta", "--format", "tree").out
+    assert run("explain", "revenue", "--delta", "--json").json["cases"][0]["changed"] == {"orders": "mixed"}
+    assert run("explain", "revenue", "--delta", "--rewrite").code == 2
+
+
+def test_validate(run: Runner, engine: type[FakeEngine]) -> None:
+    good = run("validate", "SELECT 7", "--dialect", "postgres")
+    assert (good.code, good.out.split()[:2]) == (0, ["valid", "yes"])
+    assert calls(engine, "validate_query") == [("SELECT 7", "postgres")]
+    assert run("validate", "SELECT 7", "--dialect", "oracle").code == 2
+    assert run("explain", "revenue", "--dialect", "postgres").code == 2
+    bad = run("validate", "SELECT a FROM nope")
+    assert bad.code == 3
+    assert bad.out.splitlines() == [
+        "valid  no",
+        "error  NotFound: there is no nope",
+        "at     line 1, column 15: nope",
+        "hint   did you mean orders?",
+    ]
+    assert run("explain", "--query", "SELECT a FROM nope").code == 3
+    assert run("validate", "SELECT a FROM nope", "--json").json["problem"]["position"] == {"line": 1, "column": 15}
+    assert run("validate").code == 2
+
+
+def test_preview(run: Runner, engine: type[FakeEngine]) -> None:
+    shown = run("preview", "SELECT 7", "--limit", "2", "--mode", "full").out
+    assert calls(engine, "preview_stream_table") == [("SELECT 7", "FULL", 2, None)]
+    assert shown.endswith("a     b\n1     x\nNULL  y\\x1b\n2 rows, the limit\n")
+    assert run("preview", "SELECT 7", "--json").json["rows"] == {
+        "columns": ["a", "b"],
+        "rows": [[1, "x"], [None, "y\x1b"]],
+    }
+    assert run("preview", "SELECT 7", "--limit", "many").code == 2
 
 
 def test_history(run: Runner, engine: type[FakeEngine]) -> None:

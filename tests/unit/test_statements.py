@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from engine.compile.explain_statements import (
+    ExplainDelta,
+    ExplainRewrite,
+    ExplainStreamTable,
+    PreviewStreamTable,
+    ValidateQuery,
+)
 from engine.compile.options import SOURCE_OPTIONS, STREAM_TABLE_OPTIONS
 from engine.compile.statements import (
     CreateSource,
@@ -11,8 +18,6 @@ from engine.compile.statements import (
     Dml,
     DropSource,
     DropStreamTable,
-    ExplainQuery,
-    ExplainStreamTable,
     PauseStreamTable,
     RefreshStreamTable,
     ResumeStreamTable,
@@ -65,7 +70,16 @@ AT_START = Position(1, 1)
         ("REFRESH STREAM TABLE a", RefreshStreamTable("a")),
         ("REFRESH STREAM TABLE a FULL", RefreshStreamTable("a", True)),
         ("EXPLAIN STREAM TABLE a", ExplainStreamTable("a")),
-        ("EXPLAIN STREAM TABLE AS SELECT 1", ExplainQuery("SELECT 1", Position(1, 25))),
+        ("VALIDATE AS SELECT 1", ValidateQuery("SELECT 1", Position(1, 13), {})),
+        (
+            "PREVIEW STREAM TABLE WITH (limit = 3, refresh_mode = 'full') AS\nSELECT 1",
+            PreviewStreamTable("SELECT 1", Position(2, 1), {"limit": 3, "refresh_mode": "FULL"}),
+        ),
+        ("EXPLAIN REWRITE a", ExplainRewrite("a", "", Position(1, 18), {})),
+        ("EXPLAIN REWRITE ALL AS SELECT 1", ExplainRewrite(None, "SELECT 1", Position(1, 24), {}, True)),
+        ("EXPLAIN DELTA FOR STREAM TABLE a", ExplainDelta("a", "", Position(1, 33), {})),
+        ("EXPLAIN DELTA a", ExplainDelta("a", "", Position(1, 16), {})),
+        ("EXPLAIN DELTA AS SELECT 1", ExplainDelta(None, "SELECT 1", Position(1, 18), {})),
         ("ALTER STREAM TABLE a PAUSE", PauseStreamTable("a")),
         ("ALTER STREAM TABLE a RESUME ;;", ResumeStreamTable("a")),
         ("VERIFY STREAM TABLE a", VerifyStreamTable("a")),
@@ -158,7 +172,7 @@ def test_the_query_is_taken_as_it_was_written() -> None:
         ("DROP STREAM TABLE x CASCADE y", QueryParseError, (1, 29), "DROP STREAM TABLE"),
         ("REFRESH STREAM TABLE", QueryParseError, (1, 21), "REFRESH STREAM TABLE name"),
         ("REFRESH TABLE x", QueryParseError, (1, 9), "REFRESH STREAM TABLE name"),
-        ("EXPLAIN SELECT 1", QueryParseError, (1, 9), "EXPLAIN STREAM TABLE AS SELECT"),
+        ("EXPLAIN SELECT 1", QueryParseError, (1, 9), "VALIDATE AS SELECT"),
         ("EXPLAIN ANALYZE STREAM TABLE x", InvalidArgument, (1, 9), "leave ANALYZE out"),
         ("ALTER STREAM TABLE x SET (schedule='1s')", InvalidArgument, (1, 22), "drop the stream table"),
         ("ALTER STREAM TABLE x RENAME TO y", InvalidArgument, (1, 22), "drop the stream table"),
@@ -252,5 +266,6 @@ def test_options_are_named_as_the_arguments_of_the_engine() -> None:
         "initialize",
         "comment",
         "enable_cdf",
+        "dialect",
     }
     assert {option.name for option in SOURCE_OPTIONS} == {"format", "cdc_mode", "key", "enable_cdf"}

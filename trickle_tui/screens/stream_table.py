@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widget import Widget
 
 from engine.records import RefreshRecord, StreamTableStatus
-from engine.results import Explanation
+from engine.results import Explanation, StreamTableExplanation
 from trickle_tui import actions, format, sql_text, state
 from trickle_tui.paint import Line, Span, line, span, spread
 from trickle_tui.screens.page import Page, bindings_of
@@ -62,8 +62,12 @@ class StreamTablePage(Page):
     def focus_data(self) -> Focus | None:
         return self.dashboard.snapshot.focus_on(self.table_name)
 
-    def explanation(self) -> Explanation | None:
+    def explained(self) -> StreamTableExplanation | None:
         return self.dashboard.explanations.get(self.table_name)
+
+    def explanation(self) -> Explanation | None:
+        explained = self.explained()
+        return explained.explanation if explained else None
 
     def active_tab(self) -> str:
         return self._tab
@@ -162,7 +166,7 @@ class StreamTablePage(Page):
     def _draw_plan(self, moment: Moment) -> None:
         room = self.area.width - 5
         records, record = self._records(), self._record()
-        explanation = self.explanation()
+        explained, explanation = self.explained(), self.explanation()
         refresh, box, delta = (self.query_one(f"#{name}", Panel) for name in ("refresh", "plan", "delta"))
         refresh.display = record is not None
         used = 0
@@ -176,7 +180,7 @@ class StreamTablePage(Page):
             refresh.entitle(subtitle=self._newer(records, record))
             box.entitle(subtitle=f"numbers of #{record.number}")
         plan_lines = self._plan_lines(record, explanation, room)
-        sql = (record.sql if record else "") or (explanation.delta_sql if explanation else "")
+        sql = (record.sql if record else "") or (explained.delta_sql if explained else "")
         sql_lines = sql_text.numbered(sql, room) if sql else ()
         plan_rows, sql_rows = plan.shares(self._body_height() - used, len(plan_lines), len(sql_lines))
         box.set_height(plan_rows)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from engine.records import OperatorStats, RefreshRecord
-from engine.results import Explanation, PlanNode
+from engine.results import Explanation, tree_leads
 from trickle_tui import format, plots
 from trickle_tui.paint import EMPTY, Line, Span, columns, cut, left, line, right, span, spread, width
 from trickle_tui.views import modes
@@ -197,48 +197,15 @@ def _operator(
     return tuple(Span(text, f"{role} on hot") for text, role in painted) if slow else painted
 
 
-def tree_leads(depths: Sequence[int]) -> tuple[str, ...]:
-    """The lines of a tree, given each node's depth in the order of a walk from the root."""
-    leads: list[str] = []
-    for index, depth in enumerate(depths):
-        parts: list[str] = []
-        for level in range(1, depth + 1):
-            goes_on = _has_sibling_below(depths, index, level)
-            if level == depth:
-                parts.append("├─ " if goes_on else "└─ ")
-            else:
-                parts.append("│  " if goes_on else "   ")
-        leads.append("".join(parts))
-    return tuple(leads)
-
-
-def _has_sibling_below(depths: Sequence[int], index: int, level: int) -> bool:
-    """Does a node of this level follow before the branch ends?"""
-    for depth in depths[index + 1 :]:
-        if depth < level:
-            return False
-        if depth == level:
-            return True
-    return False
-
-
 def explanation_lines(explanation: Explanation, room: int) -> tuple[Line, ...]:
     """The plan itself, where no refresh has numbers for it yet."""
-    nodes: list[tuple[int, PlanNode]] = []
-
-    def walk(node: PlanNode, depth: int) -> None:
-        nodes.append((depth, node))
-        for child in node.children:
-            walk(child, depth + 1)
-
-    walk(explanation.root, 0)
-    leads = tree_leads([depth for depth, _ in nodes])
+    nodes = explanation.root.drawn()
     name_room = min(
         int(room * 0.6),
-        max(len(lead) + len(f"{node.label} {node.detail}") for lead, (_, node) in zip(leads, nodes, strict=True)) + 2,
+        max(len(lead) + len(f"{node.label} {node.detail}") for lead, node in nodes) + 2,
     )
     lines = [columns([left(span("OPERATOR", "dim"), name_room), span("RULE", "dim")])]
-    for lead, (_, node) in zip(leads, nodes, strict=True):
+    for lead, node in nodes:
         name = line(Span(lead, "line2"), Span(node.label, "text bold"), Span(f" {node.detail}", "dim"))
         why = span(f"  {node.why}", "stale") if node.why else EMPTY
         lines.append(cut(columns([left(name, name_room), line(Span(node.rule, "text"), why)]), room))

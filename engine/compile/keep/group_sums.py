@@ -37,6 +37,8 @@ from engine.compile.keep.group_keys import ONE, GroupKeys, group_keys
 from engine.compile.keep.kept import Kept, op, stored, stored_name
 from engine.records import Column
 
+STORED_SUMS = "by group, stored sums"
+
 #: SUM adds 10 digits and the addition of the change one more; 38 is all a decimal has
 MAX_EXACT_PRECISION = 27
 #: …but addition never gives up the first six digits after the point. A wider decimal of at most that many is exact
@@ -130,7 +132,7 @@ def _kept(root: Project, aggregate: Aggregate) -> Kept:
     hidden = tuple(Column(key.name, key.type) for key in keys.hidden)
     hidden += tuple(Column(each.name, each.type) for each in made if each.hidden)
     return Kept(
-        rule=Rule("by group, stored sums", "counts and exact sums change by addition"),
+        rule=Rule(STORED_SUMS, "counts and exact sums change by addition"),
         full=_full(root, aggregate, keys, accumulators),
         first=None,
         change=_change(root, aggregate, keys, accumulators, rows),

@@ -11,7 +11,7 @@ from sqlglot import exp
 from engine.algebra.nodes import Aggregate, Empty, Node, Output, Project, UnionAll, Window
 from engine.algebra.scalars import Scalar, cast, col
 from engine.compile.parse import ParsedQuery
-from engine.compile.positions import clause_position, position
+from engine.compile.positions import clause_position, fragment, position
 from engine.compile.scope import Names, Scope, Visible
 from engine.errors import InternalError, Position, QueryParseError, UnsupportedOperator
 from engine.records import Column
@@ -204,13 +204,16 @@ class Context:
             f"{what} cannot be maintained differentially",
             detail=detail,
             position=clause_position(node, self.query.text),
+            fragment=fragment(node, self.query.text),
             hint="refresh_mode = 'FULL' recomputes it; AUTO does so by itself",
         )
 
     def wrong(
         self, node: exp.Expr, message: str, hint: str | None = None, detail: str | None = None
     ) -> QueryParseError:
-        return QueryParseError(message, detail=detail, position=self.position(node), hint=hint)
+        return QueryParseError(
+            message, detail=detail, position=self.position(node), hint=hint, fragment=fragment(node, self.query.text)
+        )
 
 
 def _needed(node: Node, scalars: object, more: tuple[str, ...] = ()) -> Empty:

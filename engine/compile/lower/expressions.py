@@ -10,6 +10,7 @@ from sqlglot import exp
 from engine.algebra.scalars import Scalar, col
 from engine.compile import functions
 from engine.compile.lower.context import Context, Source
+from engine.compile.positions import fragment, placed_as
 from engine.compile.scope import Scope
 from engine.errors import QueryParseError, VolatileFunction
 
@@ -36,7 +37,7 @@ def resolved(context: Context, tree: exp.Expr, scope: Scope) -> exp.Expr:
 
     def visit(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-            return node if is_own(node) else _column(context, node, scope)
+            return node if is_own(node) else placed_as(_column(context, node, scope), node)
         return node
 
     return tree.transform(visit)
@@ -62,7 +63,7 @@ def over(context: Context, tree: exp.Expr, source: Source) -> Scalar:
 def _with_known(tree: exp.Expr, known: Mapping[exp.Expr, Scalar]) -> exp.Expr:
     def visit(node: exp.Expr) -> exp.Expr:
         if node in known and not _is_window_function(node):
-            return known[node].tree.copy()
+            return placed_as(known[node].tree.copy(), node)
         return node
 
     # a window is known over what its aggregates are known as: what is inside comes first
@@ -160,6 +161,7 @@ def changing(context: Context, name: str, node: exp.Expr) -> VolatileFunction:
     return VolatileFunction(
         f"{name} does not give the same answer each time",
         position=context.position(node),
+        fragment=fragment(node, context.query.text),
         hint="write the value into the source, or create the stream table with refresh_mode = 'FULL'",
     )
 

@@ -11,9 +11,10 @@ from engine.algebra.nodes import Exists, Leaf, OuterJoin, Output, Project, Role,
 from engine.algebra.scalars import Scalar, coalesce, col, conjuncts, eq, null_safe_eq
 from engine.algebra.trees import inner_join
 from engine.compile.lower.context import Context, Definition, Environment, Lowered, Source
-from engine.compile.lower.correlation import lower_subquery, merged_domain, seen_from, with_domain
+from engine.compile.lower.correlation import NUMBER, lower_subquery, merged_domain, seen_from, with_domain
 from engine.compile.lower.expressions import column_named, scalar
 from engine.compile.lower.generators import generated, is_generator
+from engine.compile.lower.pivots import pivoted
 from engine.compile.lower.recursion import lower_itself, lower_recursive, names_itself
 from engine.compile.scope import Scope, Visible, aliased
 
@@ -56,7 +57,7 @@ def _started(context: Context, tree: exp.Expr, select: exp.Expr, environment: En
 
 def relation(context: Context, tree: exp.Expr, environment: Environment) -> Source:
     if tree.args.get("pivots"):
-        raise context.unsupported(tree, "PIVOT")
+        return _pivoted(context, tree, environment)
     if tree.args.get("sample") or isinstance(tree, exp.TableSample):
         raise context.unsupported(tree, "TABLESAMPLE")
     joins = tree.args.get("joins")
@@ -75,6 +76,18 @@ def relation(context: Context, tree: exp.Expr, environment: Environment) -> Sour
             return _of(context.lower(context, tree, environment), tree)
         case _:
             raise context.unsupported(tree, f"{type(tree).__name__.upper()} in FROM")
+
+
+def _pivoted(context: Context, tree: exp.Expr, environment: Environment) -> Source:
+    pivots = tree.args["pivots"]
+    if len(pivots) > 1 or tree.args.get("joins"):
+        raise context.unsupported(tree, "PIVOT of a PIVOT, or of a join,")
+    alone = tree.copy()
+    alone.set("pivots", None)
+    query, alias = pivoted(context, relation(context, alone, environment), tree, pivots[0])
+    for number, node in enumerate(query.walk()):
+        node.meta.setdefault(NUMBER, -number - 1)
+    return _of(context.lower(context, query, environment), exp.Subquery(this=query, alias=alias))
 
 
 def _is_join(tree: exp.Expr) -> bool:

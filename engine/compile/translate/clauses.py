@@ -1,0 +1,186 @@
+"""Clauses that mean something else in Spark, or that it does not have."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from engine.compile.translate.kinds import Kind
+from engine.compile.translate.translating import SNOWFLAKE, Rule, Translating
+
+
+def _select(context: Translating, node: exp.Select) -> exp.Expr:
+    distinct = node.args.get("distinct")
+    if len([each for each in node.expressions if each.unalias().find(exp.Explode)]) > 1:
+        raise context.refused(node, "several UNNEST in one SELECT go in step there, and multiply in Spark")
+    if distinct is not None and distinct.args.get("on") is not None:
+        return _distinct_on(context, node, distinct.args["on"])
+    return node
+
+
+def _distinct_on(context: Translating, node: exp.Select, on: exp.Expr) -> exp.Expr:
+    """The first row of each group: a choice by ROW_NUMBER."""
+    order = node.args.get("order")
+    keys = list(on.expressions) if isinstance(on, exp.Tuple) else [on.unnest()]
+    if order is None:
+        raise context.refused(node, "DISTINCT ON without ORDER BY does not say which row it keeps", "add ORDER BY")
+    sorted_by = [each.this for each in order.expressions]
+    if sorted_by[: len(keys)] != keys and {each.sql() for each in sorted_by[: len(keys)]} != {e.sql() for e in keys}:
+        raise context.refused(node, "ORDER BY begins with other expressions than DISTINCT ON names")
+    for clause in ("limit", "offset", "qualify"):
+        if node.args.get(clause) is not None:
+            raise context.refused(node, f"DISTINCT ON with {clause.upper()}", "put it into a derived table")
+    if any(isinstance(each, exp.Literal) for each in (*keys, *sorted_by)):
+        raise context.refused(node, "DISTINCT ON by the number of an output", "name the column")
+    outputs = {each.alias.casefold() for each in node.expressions if isinstance(each, exp.Alias)}
+    if any(isinstance(each, exp.Column) and each.name.casefold() in outputs for each in (*keys, *sorted_by)):
+        raise context.refused(node, "DISTINCT ON by the alias of an output", "name the expression itself")
+    place = exp.Window(
+        this=exp.RowNumber(), partition_by=[each.copy() for each in keys], order=order.copy(), over="OVER"
+    )
+    made = node.copy()
+    for clause in ("distinct", "order"):
+        made.set(clause, None)
+    made.set("qualify", exp.Qualify(this=exp.EQ(this=place, expression=exp.Literal.number(1))))
+    return made
+
+
+def _fetch(context: Translating, node: exp.Fetch) -> exp.Expr:
+    options = node.args.get("limit_options")
+    if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
+        raise context.refused(node.parent or node, "WITH TIES and PERCENT", "use RANK() … QUALIFY")
+    return exp.Limit(expression=node.args["count"].copy())
+
+
+def _limit(context: Translating, node: exp.Limit) -> exp.Expr:
+    if not isinstance(node.expression, exp.Literal):
+        raise context.refused(node, "LIMIT that is not a number")
+    return node
+
+
+def _tuple(context: Translating, node: exp.Tuple) -> exp.Expr:
+    above = node.parent
+    compared = isinstance(above, exp.Binary) or (isinstance(above, exp.In) and not above.args.get("query"))
+    if compared or isinstance(above, exp.Is | exp.Between):
+        raise context.refused(node, "rows are compared otherwise where they hold NULL", "compare column by column")
+    return node
+
+
+def _quantified(context: Translating, node: exp.Any | exp.All) -> exp.Expr:
+    """`= ANY (SELECT …)` is IN, and `<> ALL (SELECT …)` is NOT IN; Spark has no other words for them."""
+    above = node.parent
+    is_in = isinstance(above, exp.EQ if isinstance(node, exp.Any) else exp.NEQ) and above.expression is node
+    if not is_in or not isinstance(node.this.unnest(), exp.Query):
+        raise context.refused(node, "ANY and ALL other than = ANY (SELECT …) and <> ALL (SELECT …)", "say IN or EXISTS")
+    return node
+
+
+def _compared(context: Translating, node: exp.EQ | exp.NEQ) -> exp.Expr:
+    if not isinstance(node.expression, exp.Any | exp.All):
+        return node
+    found = exp.In(this=node.this.copy(), query=exp.Subquery(this=node.expression.this.unnest().copy()))
+    return exp.Not(this=found) if isinstance(node, exp.NEQ) else found
+
+
+def _ordered(context: Translating, node: exp.Ordered) -> exp.Expr:
+    if isinstance(node.this, exp.Var | exp.Column) and node.this.sql().upper() == "ALL":
+        raise context.refused(node, "ORDER BY ALL", "name the columns")
+    if context.kind(node.this) is Kind.TEXT:
+        context.notices.append(
+            f'{context.dialect.value}: text is ordered by its bytes (COLLATE "C"), whatever its collation was there'
+        )
+    return node
+
+
+def _unnest(context: Translating, node: exp.Unnest) -> exp.Expr:
+    if len(node.expressions) != 1:
+        raise context.refused(node, "UNNEST of several lists goes in step there")
+    if not isinstance(node.parent, exp.Join | exp.Lateral):
+        raise context.refused(node, "UNNEST as the first relation of FROM")
+    return node
+
+
+def _join(context: Translating, node: exp.Join) -> exp.Expr:
+    """A list as a relation: LATERAL VIEW in Spark, which sqlglot writes only of a comma or CROSS JOIN."""
+    if node.kind in ("ASOF", "POSITIONAL") or node.method in ("ASOF", "POSITIONAL"):
+        raise context.refused(node, f"{node.kind or node.method} JOIN")
+    unnested = node.this.this if isinstance(node.this, exp.Lateral) else node.this
+    if isinstance(unnested, exp.Unnest) and (node.side or node.args.get("on") is not None):
+        raise context.refused(node, "UNNEST in an outer join or with ON", "say CROSS JOIN UNNEST(…)")
+    flattened = node.this.this if isinstance(node.this, exp.Lateral) else None
+    if isinstance(flattened, exp.Explode) and (node.side or node.args.get("on") is not None):
+        raise context.refused(node, "FLATTEN in an outer join or with ON", "say OUTER => TRUE")
+    return node
+
+
+def _lateral(context: Translating, node: exp.Lateral) -> exp.Expr:
+    if isinstance(node.this, exp.Subquery | exp.Unnest):
+        return node
+    if context.dialect is not SNOWFLAKE or not isinstance(node.this, exp.Explode):
+        raise context.refused(node, "LATERAL of anything but a subquery")
+    given = [node.this.this, *node.this.expressions]
+    named = {each.this.name.upper(): each.expression for each in given if isinstance(each, exp.Kwarg)}
+    value = named.pop("INPUT", None) or given[0]
+    outer = named.pop("OUTER", None)
+    if named or isinstance(value, exp.Kwarg) or context.kind(value) is not Kind.ARRAY:
+        raise context.refused(node, "FLATTEN of anything but a typed list, or with PATH, RECURSIVE or MODE")
+    # what else it has (SEQ, KEY, PATH, THIS) is not there, and Spark says so to whoever names it
+    alias = exp.TableAlias(this=node.args["alias"].this, columns=[exp.to_identifier(n) for n in ("index", "value")])
+    wanted = isinstance(outer, exp.Boolean) and bool(outer.this)
+    return exp.Lateral(this=exp.Posexplode(this=value.copy()), view=True, outer=wanted, alias=alias)
+
+
+def _with_views(context: Translating, node: exp.Select) -> exp.Expr:
+    """LATERAL VIEW stands behind all joins."""
+    joins = node.args.get("joins") or []
+    views = [each.this for each in joins if isinstance(each.this, exp.Lateral) and each.this.args.get("view")]
+    made = _select(context, node)
+    if views:
+        last = [isinstance(each.this, exp.Lateral) and bool(each.this.args.get("view")) for each in joins]
+        if last != sorted(last):
+            raise context.refused(node, "FLATTEN before another join", "put it last in FROM")
+        made = made.copy()
+        kept = [each for each, is_view in zip(made.args["joins"], last, strict=True) if not is_view]
+        moved = [each.this for each, is_view in zip(made.args["joins"], last, strict=True) if is_view]
+        made.set("joins", kept or None)
+        made.set("laterals", [*(made.args.get("laterals") or []), *moved])
+    return made
+
+
+def _series(context: Translating, node: exp.GenerateSeries) -> exp.Expr:
+    raise context.refused(
+        node, "GENERATE_SERIES of what runs backwards is empty there, and not in Spark", "say VALUES (1), (2) …"
+    )
+
+
+def _explode(context: Translating, node: exp.Explode) -> exp.Expr:
+    if isinstance(node.parent, exp.Lateral):
+        return node
+    if context.kind(node.this) is not Kind.ARRAY:
+        raise context.refused(node, "UNNEST of what is not known to be a list")
+    return node
+
+
+def _kwarg(context: Translating, node: exp.Kwarg) -> exp.Expr:
+    if not isinstance(node.parent, exp.Explode):
+        raise context.refused(node, "a named argument")
+    return node
+
+
+RULES: dict[type[exp.Expr], Rule] = {
+    exp.Select: _with_views,
+    exp.Fetch: _fetch,
+    exp.Limit: _limit,
+    exp.Tuple: _tuple,
+    exp.Any: _quantified,
+    exp.All: _quantified,
+    exp.EQ: _compared,
+    exp.NEQ: _compared,
+    exp.Ordered: _ordered,
+    exp.Unnest: _unnest,
+    exp.Join: _join,
+    exp.Lateral: _lateral,
+    exp.GenerateSeries: _series,
+    exp.ExplodingGenerateSeries: _series,
+    exp.Explode: _explode,
+    exp.Kwarg: _kwarg,
+}
