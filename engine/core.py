@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.bind import Change, bind
 from engine.compile.dml import relations_of, retargeted, target_of
+from engine.compile.functions import FunctionRules, VolatileFunctionPolicy
 from engine.compile.parse import Limits
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
@@ -64,7 +66,10 @@ class Core:
     ) -> Core:
         limits = Limits(settings.compile.max_parse_depth, settings.compile.max_parse_nodes)
         compute = SparkCompute(host)
-        plans = Plans(catalog, compute, limits)
+        rules = FunctionRules(
+            VolatileFunctionPolicy(settings.compile.volatile_function_policy), settings.compile.immutable_functions
+        )
+        plans = Plans(catalog, compute, limits, rules)
         sources = Sources(catalog, compute, events, settings, clock)
         refresher = Refresher(catalog, compute, plans, ledger, events, settings, clock, lease.epoch)
         definitions = Definitions(
@@ -95,7 +100,9 @@ class Core:
     def verify(self, table: StreamTable) -> VerifyResult:
         target = self.refresher.observer.target(table, self.catalog.get_progress(table.id))
         sources = [self.plans.relations.located(name) for name in table.sources]
-        return verify.verify(self.host.session(), table, self.plans.plan_of(table).canonical_query, target, sources)
+        plan = self.plans.plan_of(table)
+        me = SparkCompute(self.host).evaluates(datetime.now(UTC)) if plan.replay is not None else None
+        return verify.verify(self.host.session(), table, plan, target, sources, me)
 
     def preview(self, table: StreamTable, limit: int) -> pa.Table:
         self._refuse_unpopulated(table.name)

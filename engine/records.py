@@ -72,6 +72,7 @@ class ReasonCode(StrEnum):
     NEGATIVE_MULTIPLICITY = "negative_multiplicity"
     TAMPERED = "tampered"
     VOLATILE = "volatile"
+    STABLE = "stable"
     CANCELLED = "cancelled"
     OVERTAKEN = "overtaken"
     FAILED = "failed"
@@ -106,6 +107,18 @@ class SourceVersion:
 
 #: the version of each direct source that a stream table's rows stand for
 Frontier = dict[str, SourceVersion]
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """When and by whom an answer was computed that depends on it."""
+
+    #: what the clock showed to the query
+    at: datetime
+    #: as whom, in which catalog and schema
+    session: str
+    #: which Spark
+    version: str
 
 
 @dataclass(frozen=True)
@@ -224,6 +237,8 @@ class RefreshRecord:
     operators: tuple[OperatorStats, ...] = ()
     #: the maintenance statement as Spark ran it
     sql: str = ""
+    #: what the clock showed to a query that reads it
+    evaluated_at: datetime | None = None
     error: str | None = None
     error_code: str | None = None
     error_hint: str | None = None

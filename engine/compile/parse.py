@@ -20,6 +20,8 @@ from engine.compile.dialect import Spark4
 from engine.compile.positions import position
 from engine.errors import NotFound, Position, QueryParseError, QueryTooComplex, VolatileFunction
 
+_UNKNOWN = functions.Kind.UNKNOWN
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -36,20 +38,12 @@ class ParsedQuery:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Calls of what the parser does not know: somebody may have defined them."""
-        return tuple(sorted({_full_name(call) for call in self.tree.find_all(exp.Anonymous)}))
+        """Those that are none of Spark's own: somebody defined them, and may define them anew."""
+        return tuple(sorted({name for _, name in functions.calls(self.tree) if functions.kind(name) is _UNKNOWN}))
 
     def rendered(self, pretty: bool = False) -> str:
         """The query as sqlglot understood it; Spark must find that it means the same as `text`."""
         return self.tree.sql(dialect=Spark4, pretty=pretty)
-
-
-def _full_name(call: exp.Anonymous) -> str:
-    name: str = call.name
-    inner: exp.Expr = call
-    while isinstance(inner.parent, exp.Dot) and inner.parent.expression is inner:
-        name, inner = f"{inner.parent.this.sql(dialect=Spark4)}.{name}", inner.parent
-    return name.lower()
 
 
 def parse(text: str, limits: Limits | None = None) -> ParsedQuery:

@@ -1,6 +1,7 @@
 """The journey of a query, in the order in which it happens:
 
-    text ─ parse ─ analyse (Spark) ─ lower ─ PLAN_RULES ─ keep (differentiate) ─ PLAN_RULES ─ MaintenancePlan
+    text ─ parse ─ analyse (Spark) ─ rule on functions ─ lower ─ PLAN_RULES ─ keep (differentiate) ─ PLAN_RULES
+         ─ MaintenancePlan
 
 Pure but for the questions to Spark, which gives names and types and is asked through `Analyzer`.
 """
@@ -8,13 +9,14 @@ Pure but for the questions to Spark, which gives names and types and is asked th
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from engine.algebra.display import describe
 from engine.algebra.nodes import Node, Scan
 from engine.algebra.trees import leaves
+from engine.compile import functions
 from engine.compile.differentiate import rule_of
 from engine.compile.exactness import refuse_inexact_decisions
 from engine.compile.keep import Kept, choose
@@ -24,9 +26,15 @@ from engine.compile.parse import Limits, ParsedQuery, parse, same_words, table_p
 from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render, render_call
+from engine.compile.replay import replay_of
 from engine.errors import InvalidArgument, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
+from engine.lake.opinion import Opinion
+from engine.lake.sql_functions import SqlFunction
 from engine.records import Column, Notice, Reason, ReasonCode
 from engine.results import PlanNode
+
+T = TypeVar("T")
+Volatility = functions.Volatility
 
 #: what Delta refuses in a column name without column mapping
 ILLEGAL_IN_NAMES = " ,;{}()\n\t="
@@ -38,6 +46,12 @@ class Analyzer(Protocol):
     def describe(self, sql: str) -> tuple[Column, ...]: ...
 
     def same_semantics(self, one: str, other: str) -> bool: ...
+
+    def opinion(self, sql: str) -> Opinion:
+        """Would it give the same answer again?"""
+
+    def look_up(self, function: str) -> SqlFunction | None:
+        """What somebody wrote in SQL; None for all other functions."""
 
     def meaning(self, functions: tuple[str, ...]) -> str:
         """What outside of its text decides what a query means: settings, and the bodies of these functions."""
@@ -51,6 +65,8 @@ class Request:
     limits: Limits = field(default_factory=Limits)
     #: asked for refresh_mode FULL: what cannot be maintained is no obstacle
     full: bool = False
+    #: what the settings say of functions
+    functions: functions.FunctionRules = field(default_factory=functions.FunctionRules)
     #: what makes the plan cheaper; the plan is as right without
     rules: tuple[Rule, ...] = PLAN_RULES
 
@@ -64,46 +80,69 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     pictures = [Picture("parse", parsed.rendered(pretty=True), None, _ms_since(began))]
     visible, notices = _legal_names(asked.describe(parsed.text))
     relations = {name.casefold(): (name, request.relations[name]) for name in sources}
-    volatile, root, kept, reason = False, None, None, None
+    known = functions.declared(parsed.tree, request.functions.immutable, asked.look_up)
+    ruling = _ruling(parsed, known, request, asked)
+    notices += ruling.notices
+    root, kept, reason = None, None, ruling.reason
     unique: tuple[str, ...] = ()
     try:
-        root, made = _canonical(parsed, relations, visible, asked, request.rules)
-        _trust(parsed, asked)
-        pictures += made.pictures
-        notices += made.notices
-        unique = made.made_unique
-        kept, keeping = _keep(root, request.rules)
-        pictures += keeping
+        if ruling.volatility is not Volatility.VOLATILE:
+            root, made = _canonical(parsed, relations, visible, asked, request.rules, known.functions)
+            _trust(parsed, asked)
+            pictures += made.pictures
+            notices += made.notices
+            unique = made.made_unique
+        if root is not None and ruling.reason is None:
+            kept, keeping = _keep(root, request.rules)
+            pictures += keeping
     except UnsupportedOperator as error:
-        if request.full:
+        if ruling.reason is not None:
+            pass  # it is recomputed anyway
+        elif request.full:
             reason = Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL")
         else:
             reason = Reason(ReasonCode.UNSUPPORTED, error.message, error.position)
-        kept = None
+        kept, unique = None, ()
     except VolatileFunction as error:
+        # that the order of rows decides is found out by looking closer
         if not request.full:
             raise
-        volatile = True
-        reason = Reason(ReasonCode.VOLATILE, error.message, error.position)
-        notices += (Notice(f"{error.message}: each refresh recomputes everything, and verify cannot compare"),)
+        ruling = functions.volatile_in_full(error)
+        reason, unique = ruling.reason, ()
+        notices += ruling.notices
     used = _used(kept.full) if kept else {name: request.relations[name] for name in sources}
-    return MaintenancePlan(
+    plan = MaintenancePlan(
         query=request.text,
         sources=sources,
         used_columns=used,
-        root=root if kept else None,
+        root=root if kept or unique else None,
         kept=kept,
         full_reason=reason,
         visible=visible,
         pictures=tuple(pictures),
         notices=notices,
         tree=plan_tree(root, kept) if kept and root else _opaque_tree(sources, reason),
-        volatile=volatile,
-        functions=parsed.functions,
-        meaning=asked.meaning(parsed.functions),
-        made_unique=unique if kept else (),
-        planning_ms=_ms_since(began) - asked.spent_ms,
-        analysis_ms=asked.spent_ms,
+        replay=None,
+        functions=known.names,
+        meaning=asked.meaning(known.names),
+        made_unique=unique,
+        planning_ms=0.0,
+        analysis_ms=0.0,
+    )
+    if ruling.volatility is Volatility.STABLE:
+        plan = replace(plan, replay=replay_of(plan.canonical_query, asked.opinion))
+    return replace(plan, planning_ms=_ms_since(began) - asked.spent_ms, analysis_ms=asked.spent_ms)
+
+
+def _ruling(parsed: ParsedQuery, known: functions.Declared, request: Request, asked: _Timed) -> functions.Ruling:
+    """Raises for what may not be maintained; says why where it has to be recomputed."""
+    return functions.rule(
+        functions.classify(parsed.tree, known.functions),
+        parsed.text,
+        full=request.full,
+        policy=request.functions.policy,
+        opinion=asked.opinion(parsed.text),
+        overruled=known.overruled,
     )
 
 
@@ -115,7 +154,12 @@ class _Made:
 
 
 def _canonical(
-    parsed: ParsedQuery, relations: Relations, visible: tuple[Column, ...], asked: _Timed, rules: tuple[Rule, ...]
+    parsed: ParsedQuery,
+    relations: Relations,
+    visible: tuple[Column, ...],
+    asked: _Timed,
+    rules: tuple[Rule, ...],
+    known: Mapping[str, functions.Function],
 ) -> tuple[Node, _Made]:
     began, before = time.perf_counter(), asked.spent_ms
     lowered, context = lower(
@@ -123,6 +167,7 @@ def _canonical(
         relations,
         lambda node: _described(asked, render(node)),
         lambda node, call: _described(asked, render_call(node, call)),
+        known,
     )
     if len(lowered.visible) != len(visible):
         raise UnsupportedOperator("Spark gives this query other columns than its text seems to have")
@@ -258,24 +303,25 @@ class _Timed:
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         if sql not in self._answers:
-            began = time.perf_counter()
-            try:
-                self._answers[sql] = self._analyzer.describe(sql)
-            finally:
-                self.spent_ms += _ms_since(began)
+            self._answers[sql] = self._timed(lambda: self._analyzer.describe(sql))
         return self._answers[sql]
 
     def same_semantics(self, one: str, other: str) -> bool:
-        began = time.perf_counter()
-        try:
-            return self._analyzer.same_semantics(one, other)
-        finally:
-            self.spent_ms += _ms_since(began)
+        return self._timed(lambda: self._analyzer.same_semantics(one, other))
+
+    def opinion(self, sql: str) -> Opinion:
+        return self._timed(lambda: self._analyzer.opinion(sql))
+
+    def look_up(self, function: str) -> SqlFunction | None:
+        return self._timed(lambda: self._analyzer.look_up(function))
 
     def meaning(self, functions: tuple[str, ...]) -> str:
+        return self._timed(lambda: self._analyzer.meaning(functions))
+
+    def _timed(self, ask: Callable[[], T]) -> T:
         began = time.perf_counter()
         try:
-            return self._analyzer.meaning(functions)
+            return ask()
         finally:
             self.spent_ms += _ms_since(began)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlglot import exp
 
@@ -12,7 +13,8 @@ from engine.algebra.nodes import Node
 from engine.compile.keep import Kept
 from engine.compile.picture import Picture, draw
 from engine.compile.render import render
-from engine.records import Column, Notice, Reason
+from engine.compile.replay import Replay
+from engine.records import Column, Notice, Reason, ReasonCode
 from engine.results import PlanNode, Stage
 
 #: counts up when the same query is kept in another form, so that stored tables of the old form are rebuilt
@@ -35,9 +37,9 @@ class MaintenancePlan:
     pictures: tuple[Picture, ...]
     notices: tuple[Notice, ...]
     tree: PlanNode
-    #: an answer that changes by itself: there is no NO_DATA, and verify has nothing to compare with
-    volatile: bool
-    #: those that are perhaps not Spark's own
+    #: how an answer that changes with the time is computed a second time; None for all others, and for random ones
+    replay: Replay | None
+    #: those that are none of Spark's own, also those that are called inside of them
     functions: tuple[str, ...]
     #: what else than its text decided what the query means, when the plan was made
     meaning: str
@@ -52,6 +54,12 @@ class MaintenancePlan:
         if not self.made_unique or self.root is None:
             return self.query
         return render(self.root, lambda leaf: exp.to_table(f'"{leaf.name}"'), pretty=True)
+
+    def query_at(self, moment: datetime | None) -> str:
+        """The canonical query; with the moment in place of the clock, where there is one and that can be."""
+        if moment is None or self.replay is None:
+            return self.canonical_query
+        return self.replay.at(self.canonical_query, moment)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -69,8 +77,10 @@ class MaintenancePlan:
     @property
     def fingerprint(self) -> str:
         """Changes when the same text would mean, or be stored as, something else."""
+        reason = self.full_reason
         parts = [
             f"layout {LAYOUT}",
+            reason.code if reason is not None and reason.code in (ReasonCode.VOLATILE, ReasonCode.STABLE) else "",
             self.query,
             self.meaning,
             repr([(c.name, c.type) for c in self.columns]),

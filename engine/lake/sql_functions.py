@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.lake import failures
+from engine.lake import failures, quoting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ class SqlFunction:
 def look_up(session: SparkSession, name: str) -> SqlFunction | None:
     """None for whatever is not written in SQL: Spark's own, and those of Java and Python."""
     try:
-        rows = session.sql(f"DESCRIBE FUNCTION EXTENDED {name}").collect()
+        rows = session.sql(f"DESCRIBE FUNCTION EXTENDED {quoting.path(name)}").collect()
     except Exception as error:
         raise failures.typed(error, f"Looking up the function {name}") from error
     facts: dict[str, str] = {}

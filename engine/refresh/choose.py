@@ -25,8 +25,13 @@ class Choice:
         return self.outcome in (Outcome.FULL, Outcome.REINITIALIZE)
 
 
-def is_volatile(table: StreamTable) -> bool:
+def changes_by_itself(table: StreamTable) -> bool:
     """Does its answer change although nothing was written?"""
+    return table.full_reason is not None and table.full_reason.code in (ReasonCode.VOLATILE, ReasonCode.STABLE)
+
+
+def is_random(table: StreamTable) -> bool:
+    """Is there another answer each time it is asked for, at the same moment too?"""
     return table.full_reason is not None and table.full_reason.code is ReasonCode.VOLATILE
 
 
@@ -52,8 +57,6 @@ def before_changes(table: StreamTable, target: Target, progress: Progress, *, as
     if target.fingerprint != table.fingerprint:
         text = "its definition no longer means what was stored"
         return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
-    if is_volatile(table):
-        return Choice(Outcome.FULL, Reason(ReasonCode.VOLATILE, "its answer changes by itself"))
     return None
 
 
@@ -65,7 +68,9 @@ def after_changes(
     rows_of: Callable[[str], int | None],
     max_change_ratio: float,
 ) -> Choice:
-    """What is decided once it is known that something changed."""
+    """What is decided once it is known that something changed, if only the time."""
+    if changes_by_itself(table) and table.full_reason is not None:
+        return Choice(Outcome.FULL, table.full_reason)
     if table.refresh_mode is RefreshMode.FULL:
         return Choice(Outcome.FULL, Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL"))
     if plan.kept is None or table.full_reason is not None:

@@ -27,6 +27,7 @@ from engine.errors import (
     NotPopulated,
     RefreshOvertaken,
     UnsupportedOperator,
+    VolatileFunction,
 )
 from engine.events import EventBus
 from engine.failpoints import FAILPOINTS, Failpoint
@@ -175,7 +176,8 @@ class Definitions:
         """Does the query fit what was asked for? Says what AUTO makes of it."""
         reason = plan.full_reason
         if mode is RefreshMode.DIFFERENTIAL and reason is not None:
-            raise UnsupportedOperator(
+            kind = VolatileFunction if reason.code is ReasonCode.STABLE else UnsupportedOperator
+            raise kind(
                 f"refresh_mode is DIFFERENTIAL, but {reason.text}",
                 position=reason.position,
                 hint="AUTO recomputes such a query each time and says so",

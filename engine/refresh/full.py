@@ -15,9 +15,11 @@ STRATEGY = "overwrite"
 
 
 def statement(job: Job) -> Query:
-    """What is run. A query that the compiler could not take apart runs as its owner wrote it."""
+    """What is run. A query that the compiler could not take apart runs as its owner wrote it, but for the clock."""
     kept = job.plan.kept
-    return Query(job.plan.query) if kept is None else rendered(kept.full)
+    if kept is not None:
+        return rendered(kept.full)
+    return Query(job.plan.query_at(job.evaluated.at if job.evaluated is not None else None))
 
 
 def run(job: Job, outcome: Outcome) -> Applied:

@@ -12,7 +12,7 @@ from engine.errors import NegativeMultiplicity
 from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake.compute import Compute, RowIds
 from engine.lake.stamp import Stamp
-from engine.records import Column, Frontier, Outcome, StreamTable
+from engine.records import Column, Evaluated, Frontier, Outcome, StreamTable
 from engine.refresh.observe import SourceMove, Target
 from engine.refresh.phases import Phases
 from engine.refresh.plans import Prepared
@@ -37,6 +37,8 @@ class Job:
     compute: Compute
     settings: Settings
     phases: Phases
+    #: of a query whose answer changes by itself: for when and by whom it is computed
+    evaluated: Evaluated | None
     #: raises when this process may not commit any more
     fence: Callable[[], None]
 
@@ -56,6 +58,7 @@ class Job:
             fingerprint=self.plan.fingerprint,
             lease_epoch=self.lease_epoch,
             on_version=self.target.version,
+            evaluated=self.evaluated,
         )
 
     @property

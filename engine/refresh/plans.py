@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.algebra.nodes import Leaf, Node
 from engine.catalog.store import Catalog
 from engine.compile.bind import Change, Statements, bind
+from engine.compile.functions import FunctionRules, VolatileFunctionPolicy
 from engine.compile.parse import Limits, parse
 from engine.compile.pipeline import Request, compile_query
 from engine.compile.places import in_views
@@ -18,7 +19,9 @@ from engine.compile.render import render
 from engine.errors import InternalError, NotFound, QueryError, SourceSchemaChanged
 from engine.lake import tables, views
 from engine.lake.compute import Query
-from engine.records import Column, RefreshMode, StreamTable
+from engine.lake.opinion import Opinion
+from engine.lake.sql_functions import SqlFunction
+from engine.records import Column, ReasonCode, RefreshMode, StreamTable
 
 if TYPE_CHECKING:
     from engine.lake.compute import Compute
@@ -100,6 +103,12 @@ class Analyzer:
     def same_semantics(self, one: str, other: str) -> bool:
         return self._compute.same_semantics(one, other)
 
+    def opinion(self, sql: str) -> Opinion:
+        return self._compute.opinion(sql)
+
+    def look_up(self, function: str) -> SqlFunction | None:
+        return self._compute.look_up(function)
+
     def meaning(self, functions: tuple[str, ...]) -> str:
         return self._compute.meaning(functions)
 
@@ -131,20 +140,21 @@ class _Known:
 
 
 class Plans:
-    def __init__(self, catalog: Catalog, compute: Compute, limits: Limits) -> None:
+    def __init__(self, catalog: Catalog, compute: Compute, limits: Limits, rules: FunctionRules | None = None) -> None:
         self._compute = compute
         self._limits = limits
+        self._rules = rules or FunctionRules()
         self.relations = Relations(catalog)
         self._known: dict[str, _Known] = {}
         #: what queries call that is perhaps not Spark's own
         self._functions: dict[str, tuple[str, ...]] = {}
         self._lock = threading.Lock()
 
-    def compile(self, query: str, *, full: bool) -> MaintenancePlan:
+    def compile(self, query: str, *, full: bool, rules: FunctionRules | None = None) -> MaintenancePlan:
         parsed = parse(query, self._limits)
         analyzer = Analyzer(self._compute, self.relations)
         analyzer.show(parsed.sources)
-        return compile_query(Request(query, self.relations, self._limits, full), analyzer)
+        return compile_query(Request(query, self.relations, self._limits, full, rules or self._rules), analyzer)
 
     def plan_of(self, table: StreamTable) -> MaintenancePlan:
         """The plan of a stream table, from its text."""
@@ -153,7 +163,7 @@ class Plans:
         if known is not None and self._holds(known, table):
             return known.plan
         try:
-            plan = self.compile(table.query, full=table.refresh_mode is RefreshMode.FULL)
+            plan = self.compile(table.query, full=table.refresh_mode is RefreshMode.FULL, rules=self._rules_for(table))
         except (QueryError, NotFound) as error:
             # It was accepted once, so it is the sources that changed.
             raise SourceSchemaChanged(
@@ -165,6 +175,11 @@ class Plans:
         with self._lock:
             self._known[table.id] = _Known(table.query, table.refresh_mode, plan)
         return plan
+
+    def _rules_for(self, table: StreamTable) -> FunctionRules:
+        """What was accepted goes on when the policy becomes stricter."""
+        accepted = table.full_reason is not None and table.full_reason.code is ReasonCode.STABLE
+        return replace(self._rules, policy=VolatileFunctionPolicy.WARN) if accepted else self._rules
 
     def _holds(self, known: _Known, table: StreamTable) -> bool:
         """Functions that somebody made may be made anew at any time."""
@@ -193,10 +208,9 @@ class Plans:
     def still_means_the_same(self, table: StreamTable) -> bool:
         """Nobody made one of its functions anew. Costs nothing for a query that has Spark's own only."""
         with self._lock:
-            known = self._known.get(table.id)
             functions = self._functions.get(table.query)
         if functions is None:
-            functions = known.plan.functions if known is not None else parse(table.query, self._limits).functions
+            functions = parse(table.query, self._limits).functions
             with self._lock:
                 self._functions[table.query] = functions
         if not functions:

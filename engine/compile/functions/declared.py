@@ -28,6 +28,8 @@ LookUp = Callable[[str], SqlFunction | None]
 class Declared:
     #: by the name under which they are called
     functions: Mapping[str, Function]
+    #: is one declared immutable of which its body, or nobody, says so?
+    overruled: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -41,28 +43,34 @@ def declared(tree: exp.Expr, immutable: Collection[str], look_up: LookUp) -> Dec
     A text in a body that is read as a moment ('today') is left to `engine.lake.opinion`, which sees into bodies.
     """
     found: dict[str, Function] = {}
-    _follow(_unknown(tree), immutable, look_up, found)
-    return Declared(found)
+    overruled: set[str] = set()
+    _follow(_unknown(tree), immutable, look_up, found, overruled)
+    return Declared(found, bool(overruled))
 
 
-def _follow(names: Iterable[str], immutable: Collection[str], look_up: LookUp, found: dict[str, Function]) -> None:
+def _follow(
+    names: Iterable[str],
+    immutable: Collection[str],
+    look_up: LookUp,
+    found: dict[str, Function],
+    overruled: set[str],
+) -> None:
     for name in names:
-        if name not in found:
-            found[name] = known(name)  # if it should call itself
-            found[name] = _function(name, look_up(name), immutable, look_up, found)
-
-
-def _function(
-    name: str, made: SqlFunction | None, immutable: Collection[str], look_up: LookUp, found: dict[str, Function]
-) -> Function:
-    kind = Kind.UNKNOWN if made is None else Kind.TABLE if made.returns_table else Kind.SCALAR
-    body = _body(made) if made is not None else None
-    if body is not None:
-        _follow(_unknown(body), immutable, look_up, found)
-    # declared with its schema, or without
-    if name in immutable or name.rpartition(".")[2] in immutable:
-        return Function(name, kind)
-    return Function(name, kind, *_by_itself(name, made, body, found))
+        if name in found:
+            continue
+        found[name] = known(name)  # if it should call itself
+        made = look_up(name)
+        body = _body(made) if made is not None else None
+        if body is not None:
+            _follow(_unknown(body), immutable, look_up, found, overruled)
+        kind = Kind.UNKNOWN if made is None else Kind.TABLE if made.returns_table else Kind.SCALAR
+        volatility, why = _by_itself(name, made, body, found)
+        # declared with its schema, or without; what runs code is no matter of trust
+        is_declared = name in immutable or name.rpartition(".")[2] in immutable
+        if is_declared and volatility not in (Volatility.IMMUTABLE, Volatility.FORBIDDEN):
+            overruled.add(name)
+            volatility, why = Volatility.IMMUTABLE, ""
+        found[name] = Function(name, kind, volatility, why)
 
 
 def _by_itself(

@@ -9,7 +9,7 @@ from enum import StrEnum
 from engine.compile.functions.classify import Finding
 from engine.compile.functions.model import Volatility, worst
 from engine.compile.positions import position
-from engine.errors import VolatileFunction
+from engine.errors import Position, VolatileFunction
 from engine.lake.opinion import Opinion
 from engine.records import Notice, Reason, ReasonCode
 
@@ -25,6 +25,15 @@ class VolatileFunctionPolicy(StrEnum):
 
     WARN = "warn"
     REJECT = "reject"
+
+
+@dataclass(frozen=True)
+class FunctionRules:
+    """What the settings say of functions."""
+
+    policy: VolatileFunctionPolicy = VolatileFunctionPolicy.WARN
+    #: names in lower case, with their schema or without
+    immutable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,10 +57,15 @@ def rule(
     full: bool,
     policy: VolatileFunctionPolicy = VolatileFunctionPolicy.WARN,
     opinion: Opinion | None = None,
+    overruled: bool = False,
 ) -> Ruling:
-    """`full`: refresh_mode FULL was asked for. Raises VolatileFunction for what is not allowed."""
+    """`full`: refresh_mode FULL was asked for. Raises VolatileFunction for what is not allowed.
+
+    `overruled`: the settings say otherwise of a function that Spark sees into, so that its opinion counts only where
+    the text alone leaves a doubt.
+    """
     counted = [each for each in findings if not each.suspected or _confirmed(each, opinion)]
-    volatility = worst(*(each.volatility for each in counted), _by_spark(opinion))
+    volatility = worst(*(each.volatility for each in counted), _by_spark(None if overruled else opinion))
     first = next((each for each in counted if each.volatility is volatility), None)
     if volatility is Volatility.IMMUTABLE:
         return Ruling(volatility)
@@ -64,16 +78,28 @@ def rule(
     if not full and (volatility is not Volatility.STABLE or policy is VolatileFunctionPolicy.REJECT):
         hint = _DECLARE_HINT if volatility is Volatility.UNKNOWN else _FULL_HINT
         raise VolatileFunction(said, position=place, hint=hint)
-    reason = Reason(ReasonCode.VOLATILE, said, place)
     if volatility is Volatility.STABLE:
-        return Ruling(volatility, reason, (Notice(f"{said}: it is recomputed each time it is due"),))
+        notice = Notice(
+            f"{said}: it is recomputed each time it is due",
+            "compile.volatile_function_policy = 'reject' refuses such queries",
+        )
+        return Ruling(volatility, Reason(ReasonCode.STABLE, said, place), (notice,))
+    return _volatile(said, place)
+
+
+def volatile_in_full(error: VolatileFunction) -> Ruling:
+    """Of what was refused, had FULL not been asked for."""
+    return _volatile(error.message, error.position)
+
+
+def _volatile(said: str, place: Position | None) -> Ruling:
     notice = Notice(f"{said}: each refresh recomputes everything, and verify cannot compare")
-    return Ruling(Volatility.VOLATILE, reason, (notice,))
+    return Ruling(Volatility.VOLATILE, Reason(ReasonCode.VOLATILE, said, place), (notice,))
 
 
 def _confirmed(finding: Finding, opinion: Opinion | None) -> bool:
     """Without Spark's word, a suspicion holds: it costs a recomputation, while missing it costs right answers."""
-    return opinion is None or opinion.clock or opinion.session
+    return opinion is None or opinion.stable
 
 
 def _by_spark(opinion: Opinion | None) -> Volatility:
@@ -81,4 +107,4 @@ def _by_spark(opinion: Opinion | None) -> Volatility:
         return Volatility.IMMUTABLE
     if not opinion.deterministic:
         return Volatility.VOLATILE
-    return Volatility.STABLE if opinion.clock or opinion.session else Volatility.IMMUTABLE
+    return Volatility.STABLE if opinion.stable else Volatility.IMMUTABLE

@@ -8,11 +8,12 @@ the place in the text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine.algebra.nodes import Node, Output, Project
 from engine.algebra.scalars import col
+from engine.compile.functions import Function
 from engine.compile.lower.context import CallTyping, Context, Environment, Lowered, Relations, Typing
 from engine.compile.lower.correlation import NUMBER
 from engine.compile.lower.queries import lower_query
@@ -20,12 +21,22 @@ from engine.compile.parse import ParsedQuery
 
 
 def lower(
-    query: ParsedQuery, relations: Relations, typing: Typing, call_typing: CallTyping, branch_limit: int = 64
+    query: ParsedQuery,
+    relations: Relations,
+    typing: Typing,
+    call_typing: CallTyping,
+    own_functions: Mapping[str, Function],
+    branch_limit: int = 64,
 ) -> tuple[Lowered, Context]:
-    """The canonical tree of a query, and what was noticed on the way. Its columns still have their internal names."""
+    """The canonical tree of a query, and what was noticed on the way. Its columns still have their internal names.
+
+    What its functions may do has been ruled on before: what changes by itself is taken for what it is at one moment.
+    """
     for number, node in enumerate(query.tree.walk()):
         node.meta[NUMBER] = number
-    context = Context(query, relations, typing, call_typing, branch_limit=branch_limit, lower=lower_query)
+    context = Context(
+        query, relations, typing, call_typing, own_functions, branch_limit=branch_limit, lower=lower_query
+    )
     return lower_query(context, query.tree, Environment()), context
 
 

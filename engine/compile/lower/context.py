@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from engine.algebra.nodes import Aggregate, Empty, Node, Output, Project, UnionAll, Window
 from engine.algebra.scalars import Scalar, cast, col
+from engine.compile.functions import Function
 from engine.compile.parse import ParsedQuery
 from engine.compile.positions import clause_position, position
 from engine.compile.scope import Names, Scope, Visible
@@ -104,6 +105,8 @@ class Context:
     relations: Relations
     typing: Typing
     call_typing: CallTyping
+    #: what is known of functions that somebody made, by the name that they are called by
+    own_functions: Mapping[str, Function]
     names: Names = field(default_factory=Names)
     ignored_order: Position | None = None
     #: places where the answer is not unique, and has been made so

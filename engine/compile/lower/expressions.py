@@ -11,7 +11,7 @@ from engine.algebra.scalars import Scalar, col
 from engine.compile import functions
 from engine.compile.lower.context import Context, Source
 from engine.compile.scope import Scope
-from engine.errors import QueryParseError, VolatileFunction
+from engine.errors import QueryParseError
 
 _AGGREGATE = functions.Kind.AGGREGATE
 #: marks a column reference that has its name in the tree already
@@ -100,7 +100,7 @@ def column_named(context: Context, scope: Scope, name: str, node: exp.Expr, tabl
             hint="put the table's name or alias before it",
         )
     if table is None and name.lower() in functions.LITERAL_FUNCTIONS:
-        raise changing(context, name.lower(), node)  # Spark calls it without parentheses
+        raise context.unsupported(node, f"{name.lower()} without parentheses")
     near = scope.nearest(name)
     raise QueryParseError(
         f"there is no column {table + '.' if table else ''}{name}",
@@ -134,34 +134,17 @@ def _check(context: Context, tree: exp.Expr) -> None:
                 _check_function(context, node)
             case _:
                 pass
-    for found in functions.classify(tree):
-        if found.volatility is functions.Volatility.STABLE and not found.suspected:
-            raise changing(context, found.name, found.node)  # what is no function: DATE 'today'
 
 
 def _check_function(context: Context, node: exp.Expr) -> None:
     name = functions.name_of(node)
     if not name:
         return
-    kind = functions.kind(name)
+    own = context.own_functions.get(name)
+    kind = functions.kind(name) if own is None else own.kind
     makes_groups = kind is functions.Kind.GROUPING and not isinstance(node, exp.Grouping | exp.GroupingId)
     if makes_groups or kind in (functions.Kind.GENERATOR, functions.Kind.TABLE):
         raise context.unsupported(node, f"the {kind} function {name}, here,")
-    match functions.refined(node, name)[0]:
-        case functions.Volatility.IMMUTABLE:
-            return
-        case functions.Volatility.UNKNOWN:
-            raise context.unsupported(node, f"the function {name}, of which is not known that it is deterministic,")
-        case _:
-            raise changing(context, name, node)
-
-
-def changing(context: Context, name: str, node: exp.Expr) -> VolatileFunction:
-    return VolatileFunction(
-        f"{name} does not give the same answer each time",
-        position=context.position(node),
-        hint="write the value into the source, or create the stream table with refresh_mode = 'FULL'",
-    )
 
 
 def written_name(context: Context, call: exp.Expr) -> str:
