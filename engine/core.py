@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from engine.clock import Clock
 from engine.compile.bind import Change, bind
 from engine.compile.dml import relations_of, retargeted, target_of
 from engine.compile.functions import FunctionRules, VolatileFunctionPolicy
-from engine.compile.parse import Limits
+from engine.compile.parse import Limits, ParsedQuery, ParsedView, naming_the_view
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
 from engine.errors import InvalidArgument, NotPopulated
@@ -23,6 +24,7 @@ from engine.lake import queries, quoting, tables, views
 from engine.lake.compute import SparkCompute
 from engine.lake.heads import HeadReader
 from engine.lake.session import SparkHost
+from engine.lake.views import of_query as show_query
 from engine.observe.history import History
 from engine.records import Reason, ReasonCode, RefreshMode, StreamTable
 from engine.refresh import verify
@@ -32,6 +34,7 @@ from engine.refresh.plans import Plans
 from engine.refresh.repair import Repairs
 from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources
+from engine.refresh.views import Views
 from engine.results import Explanation, VerifyResult
 from engine.schedule.loop import Scheduler
 
@@ -51,6 +54,7 @@ class Core:
     definitions: Definitions
     scheduler: Scheduler
     repairs: Repairs
+    views: Views
 
     @staticmethod
     def build(
@@ -77,7 +81,8 @@ class Core:
         )
         scheduler = Scheduler(catalog, lease, refresher, host, history, events, settings, clock)
         repairs = Repairs(catalog, definitions, refresher, events, warehouse)
-        return Core(catalog, host, plans, sources, refresher, definitions, scheduler, repairs)
+        made = Views(catalog, compute, plans, events, limits, clock)
+        return Core(catalog, host, plans, sources, refresher, definitions, scheduler, repairs, made)
 
     # ---------------------------------------------------------------- explain
 
@@ -116,14 +121,25 @@ class Core:
         )
 
     def select(self, text: str) -> pa.Table:
-        names = relations_of(text)
-        for name in names:
-            if name.casefold() in {table.name.casefold() for table in self.catalog.stream_tables()}:
-                self._refuse_unpopulated(name)
-        self.plans.relations.show_latest(self.host.session(), names)
+        self._show_latest(relations_of(text))
         self.host.analyze(text)  # its errors have names and positions
         queries.tune(self.host.session(), small=False)
         return queries.collect(queries.run(self.host.session(), text, "the query"), "the query")
+
+    def _show_latest(self, names: tuple[str, ...]) -> None:
+        """Sources, stream tables and views, with all that views read, as they are now."""
+        views = {view.name.casefold(): view for view in self.catalog.views()}
+        inside = {name: self.plans.parsed(views[name.casefold()].query) for name in names if name.casefold() in views}
+        read = dict.fromkeys((*(name for name in names if name not in inside), *_all_sources(inside.values())))
+        for name in read:
+            if name.casefold() in {table.name.casefold() for table in self.catalog.stream_tables()}:
+                self._refuse_unpopulated(name)
+        session = self.host.session()
+        self.plans.relations.show_latest(session, tuple(read))
+        for name, parsed in inside.items():
+            for part in (*parsed.views, ParsedView(name, parsed)):
+                with naming_the_view(part.name, None):
+                    show_query(session, part.name, part.query.text)
 
     def _refuse_unpopulated(self, name: str) -> None:
         table = self.catalog.get_stream_table(name)
@@ -134,16 +150,23 @@ class Core:
 
     def change_source(self, text: str) -> int:
         name, _, _ = target_of(text)
+        if self.views.find(name) is not None:
+            raise InvalidArgument(f"{name} is a view: it has no rows of its own", hint="change what it reads")
         located = self.plans.relations.located(name)
         if located.is_stream_table:
             raise InvalidArgument(
                 f"{located.name} is a stream table: only its query decides what is in it", hint="change its sources"
             )
         session = self.host.session()
-        self.plans.relations.show_latest(session, relations_of(text))
+        self._show_latest(relations_of(text))
         queries.tune(session, small=False)
         queries.run(session, retargeted(text, quoting.table(located.path)), f"changing {located.name}")
         return HeadReader().head(located.path).version
+
+
+def _all_sources(queries: Iterable[ParsedQuery]) -> Iterator[str]:
+    for query in queries:
+        yield from query.sources
 
 
 def _explanation(name: str, plan: MaintenancePlan, mode: RefreshMode, without_feed: Reason | None) -> Explanation:

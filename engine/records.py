@@ -156,6 +156,16 @@ class Source:
 
 
 @dataclass(frozen=True)
+class View:
+    """A query under a name. Whatever names it means its text."""
+
+    name: str
+    query: str
+    created_at: datetime | None = None
+    owner: str = ""
+
+
+@dataclass(frozen=True)
 class SourceStatus:
     source: Source
     head: int | None
@@ -333,6 +343,9 @@ class EventKind(StrEnum):
     SOURCE_ADDED = "source_added"
     SOURCE_DROPPED = "source_dropped"
     SOURCE_SCHEMA_CHANGED = "source_schema_changed"
+    VIEW_CREATED = "view_created"
+    VIEW_REPLACED = "view_replaced"
+    VIEW_DROPPED = "view_dropped"
     REINITIALIZE_NEEDED = "reinitialize_needed"
     REPAIRED = "repaired"
     CDC_MODE_CHANGED = "cdc_mode_changed"

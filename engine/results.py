@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from engine.records import Column, Frontier, Notice, Reason, RefreshRecord, StreamTable
+from engine.records import Column, Frontier, Notice, Reason, RefreshRecord, StreamTable, View
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,16 @@ class CreateResult:
 class DropResult:
     dropped: tuple[str, ...]
     notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class ViewResult:
+    view: View
+    replaced: bool
+    #: False where it had this very text before
+    changed: bool
+    #: the stream tables that are rebuilt at their next refresh
+    rebuilt: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +125,7 @@ class RepairResult:
 class SqlResult:
     """What one SQL statement gave: rows, or the result of a verb, or both."""
 
-    #: the statement's kind: 'select', 'create', 'drop', 'refresh', 'show', 'explain', 'dml', 'source'
+    #: the statement's kind: 'select', 'create', 'drop', 'refresh', 'show', 'explain', 'dml', 'source', 'view'
     kind: str
     #: a pyarrow.Table for statements that give rows
     rows: Any | None = None

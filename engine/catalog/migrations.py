@@ -8,10 +8,19 @@ from pathlib import Path
 from engine.errors import WorkspaceTooNew, WorkspaceTooOld
 
 #: the schema that this program writes
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 #: MIGRATIONS[n] is the SQL that turns schema n into schema n + 1
-MIGRATIONS: dict[int, str] = {}
+MIGRATIONS: dict[int, str] = {
+    1: """
+CREATE TABLE views (
+    name       TEXT PRIMARY KEY COLLATE NOCASE,
+    query      TEXT NOT NULL,
+    created_at TEXT,
+    owner      TEXT NOT NULL
+) WITHOUT ROWID;
+""",
+}
 
 #: says in the file's header that it is ours: "TRKL"
 APPLICATION_ID = 0x54524B4C

@@ -28,6 +28,14 @@ CREATE TABLE sources (
     owner    TEXT NOT NULL
 ) WITHOUT ROWID;
 
+-- Their names are no relation's name; whoever adds either looks, because nobody else writes meanwhile.
+CREATE TABLE views (
+    name       TEXT PRIMARY KEY COLLATE NOCASE,
+    query      TEXT NOT NULL,
+    created_at TEXT,
+    owner      TEXT NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE stream_tables (
     id               TEXT PRIMARY KEY,
     name             TEXT NOT NULL UNIQUE COLLATE NOCASE REFERENCES relations (name) ON DELETE CASCADE ON UPDATE CASCADE,

@@ -9,7 +9,7 @@ Pure but for the questions to Spark, which gives names and types and is asked th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -22,7 +22,15 @@ from engine.compile.exactness import refuse_inexact_decisions
 from engine.compile.keep import Kept, choose
 from engine.compile.lower import Relations, lower, rename_outputs
 from engine.compile.optimize import PLAN_RULES, Rule, optimize
-from engine.compile.parse import Limits, ParsedQuery, parse, same_words, table_positions, unknown_relation
+from engine.compile.parse import (
+    Limits,
+    ParsedQuery,
+    naming_the_view,
+    parse,
+    place_of,
+    same_words,
+    unknown_relation,
+)
 from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render, render_call
@@ -30,7 +38,7 @@ from engine.compile.replay import replay_of
 from engine.errors import InvalidArgument, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
-from engine.records import Column, Notice, Reason, ReasonCode
+from engine.records import Column, Notice, Reason, ReasonCode, View
 from engine.results import PlanNode
 
 T = TypeVar("T")
@@ -53,6 +61,9 @@ class Analyzer(Protocol):
     def look_up(self, function: str) -> SqlFunction | None:
         """What somebody wrote in SQL; None for all other functions."""
 
+    def show_view(self, name: str, sql: str) -> None:
+        """From now on a query means this text by the name."""
+
     def meaning(self, functions: tuple[str, ...]) -> str:
         """What outside of its text decides what a query means: settings, and the bodies of these functions."""
 
@@ -63,6 +74,8 @@ class Request:
     #: every source and stream table that a query may name
     relations: Mapping[str, tuple[Column, ...]]
     limits: Limits = field(default_factory=Limits)
+    #: all the views that it may name
+    views: tuple[View, ...] = ()
     #: asked for refresh_mode FULL: what cannot be maintained is no obstacle
     full: bool = False
     #: what the settings say of functions
@@ -75,12 +88,20 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     """The plan of a query, also when it can only be recomputed. Raises for what is wrong with the query itself."""
     began = time.perf_counter()
     asked = _Timed(analyzer)
-    parsed = parse(request.text, request.limits)
-    sources = _known_sources(parsed, request.relations)
+    parsed = parse(request.text, request.limits, request.views)
+    sources = known_sources(parsed, request.relations)
+    if not sources:
+        raise QueryParseError(
+            "the query reads no source, so its result would never change",
+            hint="create an ordinary table instead",
+        )
+    for view in parsed.views:
+        with naming_the_view(view.name, place_of(parsed, view.name)):
+            asked.show_view(view.name, view.query.text)
     pictures = [Picture("parse", parsed.rendered(pretty=True), None, _ms_since(began))]
     visible, notices = _legal_names(asked.describe(parsed.text))
     relations = {name.casefold(): (name, request.relations[name]) for name in sources}
-    known = functions.declared(parsed.tree, request.functions.immutable, asked.look_up)
+    known = functions.declared([each.tree for each in parsed.texts], request.functions.immutable, asked.look_up)
     ruling = _ruling(parsed, known, request, asked)
     notices += ruling.notices
     root, kept, reason = None, None, ruling.reason
@@ -113,6 +134,7 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     used = _used(kept.full) if kept else {name: request.relations[name] for name in sources}
     plan = MaintenancePlan(
         query=request.text,
+        views=tuple((view.name, view.query.text) for view in parsed.views),
         sources=sources,
         used_columns=used,
         root=root if kept or unique else None,
@@ -130,20 +152,32 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
         analysis_ms=0.0,
     )
     if ruling.volatility is Volatility.STABLE:
-        plan = replace(plan, replay=replay_of(plan.canonical_query, asked.opinion))
+        plan = replace(plan, replay=replay_of(plan.canonical_query, plan.views, asked))
     return replace(plan, planning_ms=_ms_since(began) - asked.spent_ms, analysis_ms=asked.spent_ms)
 
 
 def _ruling(parsed: ParsedQuery, known: functions.Declared, request: Request, asked: _Timed) -> functions.Ruling:
     """Raises for what may not be maintained; says why where it has to be recomputed."""
-    return functions.rule(
-        functions.classify(parsed.tree, known.functions),
-        parsed.text,
-        full=request.full,
-        policy=request.functions.policy,
-        opinion=asked.opinion(parsed.text),
-        overruled=known.overruled,
-    )
+
+    def of(query: ParsedQuery) -> functions.Ruling:
+        return functions.rule(
+            functions.classify(query.tree, known.functions),
+            query.text,
+            full=request.full,
+            policy=request.functions.policy,
+            opinion=asked.opinion(query.text),
+            overruled=known.overruled,
+        )
+
+    decisive = functions.Ruling(Volatility.IMMUTABLE)
+    for view in parsed.views:
+        place = place_of(parsed, view.name)
+        with naming_the_view(view.name, place):
+            found = of(view.query)
+        if functions.worst(decisive.volatility, found.volatility) is not decisive.volatility:
+            decisive = found.in_view(view.name, place)
+    found = of(parsed)
+    return decisive if functions.worst(decisive.volatility, found.volatility) is decisive.volatility else found
 
 
 @dataclass(frozen=True)
@@ -204,18 +238,21 @@ def _keep(root: Node, rules: tuple[Rule, ...]) -> tuple[Kept, tuple[Picture, ...
     return made, tuple(pictures)
 
 
-def _known_sources(parsed: ParsedQuery, relations: Mapping[str, object]) -> tuple[str, ...]:
+def known_sources(parsed: ParsedQuery, relations: Mapping[str, object]) -> tuple[str, ...]:
+    """What it reads, as it is called in the workspace. Every name in its texts must be known."""
     known = {name.casefold(): name for name in relations}
-    places = table_positions(parsed)
-    for name in parsed.sources:
-        if name.casefold() not in known:
-            raise unknown_relation(name, relations, places.get(name.casefold()))
-    if not parsed.sources:
-        raise QueryParseError(
-            "the query reads no source, so its result would never change",
-            hint="create an ordinary table instead",
-        )
+    views = {view.name.casefold(): view for view in parsed.views}
+    for view in parsed.views:
+        with naming_the_view(view.name, place_of(parsed, view.name)):
+            _refuse_unknown(view.query, relations, known.keys() | views.keys())
+    _refuse_unknown(parsed, relations, known.keys() | views.keys())
     return tuple(known[name.casefold()] for name in parsed.sources)
+
+
+def _refuse_unknown(query: ParsedQuery, relations: Mapping[str, object], known: Collection[str]) -> None:
+    for name in query.named:
+        if name.casefold() not in known:
+            raise unknown_relation(name, relations, place_of(query, name))
 
 
 def _described(asked: _Timed, sql: str) -> tuple[Column, ...]:
@@ -232,6 +269,13 @@ def _described(asked: _Timed, sql: str) -> tuple[Column, ...]:
 
 def _trust(parsed: ParsedQuery, asked: _Timed) -> None:
     """The parser is not believed: Spark must find that its reading means the same as the text."""
+    for view in parsed.views:
+        with naming_the_view(view.name, place_of(parsed, view.name)):
+            _trust_alone(view.query, asked)
+    _trust_alone(parsed, asked)
+
+
+def _trust_alone(parsed: ParsedQuery, asked: _Timed) -> None:
     try:
         trusted = asked.same_semantics(parsed.text, parsed.rendered())
     except QueryError:
@@ -311,6 +355,9 @@ class _Timed:
 
     def opinion(self, sql: str) -> Opinion:
         return self._timed(lambda: self._analyzer.opinion(sql))
+
+    def show_view(self, name: str, sql: str) -> None:
+        self._timed(lambda: self._analyzer.show_view(name, sql))
 
     def look_up(self, function: str) -> SqlFunction | None:
         return self._timed(lambda: self._analyzer.look_up(function))

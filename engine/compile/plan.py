@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -24,6 +24,8 @@ LAYOUT = 1
 @dataclass(frozen=True)
 class MaintenancePlan:
     query: str
+    #: names and texts of the views that it reads, each behind those that it reads itself
+    views: tuple[tuple[str, str], ...]
     #: sources under their names in the workspace, in order of appearance
     sources: tuple[str, ...]
     #: the columns of each source that the query reads
@@ -61,6 +63,12 @@ class MaintenancePlan:
             return self.canonical_query
         return self.replay.at(self.canonical_query, moment)
 
+    def views_at(self, moment: datetime | None) -> tuple[tuple[str, str], ...]:
+        """What has to be shown under the names of the views, in this order."""
+        if moment is None or self.replay is None:
+            return self.views
+        return tuple((name, self.replay.at(text, moment, view=name)) for name, text in self.views)
+
     @property
     def stages(self) -> tuple[Stage, ...]:
         return draw(self.pictures)
@@ -86,4 +94,20 @@ class MaintenancePlan:
             repr([(c.name, c.type) for c in self.columns]),
             repr([(name, [(c.name, c.type) for c in used]) for name, used in sorted(self.used_columns.items())]),
         ]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+        return "".join([_digest("\n".join(parts))[:32], *(f";{name}={digest}" for name, digest in digests(self.views))])
+
+
+def digests(views: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """What a fingerprint has of views: names, in lower case, and digests of their texts."""
+    return tuple(sorted((name.lower(), _digest(text)[:16]) for name, text in views))
+
+
+def replaced_views(old: str, new: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The views that a fingerprint knows otherwise than they are now, or not at all."""
+    known = dict(part.split("=") for part in old.split(";")[1:])
+    now = dict(digests(new))
+    return tuple(sorted(name for name in known.keys() | now.keys() if known.get(name) != now.get(name)))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

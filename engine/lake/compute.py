@@ -103,6 +103,9 @@ class Compute(Protocol):
 
     def show_empty(self, view: str, columns: Sequence[Column]) -> None: ...
 
+    def show_view(self, name: str, sql: str) -> None:
+        """What the query gives, over the relations that are shown now."""
+
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None: ...
 
     def show_change(
@@ -167,6 +170,9 @@ class SparkCompute:
 
     def show_empty(self, view: str, columns: Sequence[Column]) -> None:
         views.empty(self._session, view, columns)
+
+    def show_view(self, name: str, sql: str) -> None:
+        views.of_query(self._session, name, sql)
 
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None:
         views.of_version(self._session, view, path, version, columns)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.catalog.records import Progress
-from engine.compile.plan import MaintenancePlan
+from engine.compile.plan import MaintenancePlan, replaced_views
 from engine.errors import NegativeMultiplicity
 from engine.records import Outcome, Reason, ReasonCode, RefreshMode, StreamTable
 from engine.refresh.observe import SourceMove, Target
@@ -57,6 +57,28 @@ def before_changes(table: StreamTable, target: Target, progress: Progress, *, as
     if target.fingerprint != table.fingerprint:
         text = "its definition no longer means what was stored"
         return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
+    return None
+
+
+def meaning_changed(table: StreamTable, plan: MaintenancePlan) -> Choice:
+    """The same text means something else by now."""
+    views = replaced_views(table.fingerprint, plan.views)
+    if views:
+        named = f"the view{'s' if len(views) > 1 else ''} {', '.join(views)}"
+        text = f"its query means something else by now: {named} had another text"
+    else:
+        text = "its query means something else by now: a source has another schema, or a function another body"
+    return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
+
+
+def exchanged(moves: tuple[SourceMove, ...], plan: MaintenancePlan) -> Choice | None:
+    """Same names and types, but other columns: with column mapping, that needs no change of rows."""
+    for move in moves:
+        other = move.summary.exchanged if move.summary is not None else frozenset()
+        found = next((column.name for column in plan.used_columns[move.name] if column.name.lower() in other), None)
+        if found is not None:
+            text = f"the column {found} of {move.name} is another one by now, under the same name"
+            return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
     return None
 
 

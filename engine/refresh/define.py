@@ -12,7 +12,6 @@ from engine.algebra.trees import columns_by_leaf
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.bind import Change, bind
-from engine.compile.parse import parse
 from engine.compile.places import in_views, view_name
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
@@ -39,7 +38,7 @@ from engine.refresh import carried
 from engine.refresh.observe import without_changes
 from engine.refresh.plans import Plans
 from engine.refresh.run import Refresher
-from engine.refresh.sources import Sources
+from engine.refresh.sources import Sources, refuse_while_views_read
 from engine.results import CreateResult, DropResult
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Definitions:
         self._refuse_taken(name)
         mode = _mode(refresh_mode)
         interval_s, notices = self._interval(name, schedule)
-        _refuse_itself(name, query)
+        self._refuse_itself(name, query)
         self._compute.wait_ready()
         plan = self._plans.compile(query, full=mode is RefreshMode.FULL)
         notices += plan.notices + self._fitting(plan, mode, enable_cdf)
@@ -147,7 +146,16 @@ class Definitions:
         except (CommitConflict, RefreshOvertaken):
             return self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.API)
 
+    def _refuse_itself(self, name: str, query: str) -> None:
+        if name.casefold() in {source.casefold() for source in self._plans.parsed(query).sources}:
+            raise CycleDetected(
+                f"{name} would read itself", hint="a stream table reads sources, views and other stream tables"
+            )
+
     def _refuse_taken(self, name: str) -> None:
+        view = next((each.name for each in self._catalog.views() if each.name.casefold() == name.casefold()), None)
+        if view is not None:
+            raise AlreadyExists(f"there is a view named {view} already", hint="choose another name, or drop it first")
         try:
             there = self._plans.relations.located(name)
         except NotFound:
@@ -225,8 +233,7 @@ class Definitions:
 
     def carried(self, table: StreamTable) -> dict[str, str]:
         """What the table's own folder says of it."""
-        read = {name.casefold() for name in table.sources}
-        return carried.properties(table, (each for each in self._catalog.sources() if each.name.casefold() in read))
+        return carried.of(table, self._catalog, self._plans)
 
     def make_again(self, table: StreamTable) -> None:
         """The folder is gone: an empty one is put in its place."""
@@ -259,6 +266,7 @@ class Definitions:
             raise DependentsExist(
                 f"{table.name} is read by {', '.join(dependents)}", hint="CASCADE drops these too", detail=None
             )
+        refuse_while_views_read(self._catalog, self._settings, table.name)
         dropped: list[str] = []
         for dependent in dependents:
             dropped += self.drop(dependent, if_exists=True, cascade=True).dropped
@@ -293,11 +301,6 @@ class Definitions:
         for folder in aside.values():
             tables.clear(folder)
         return tuple(table.name for table in undropped)
-
-
-def _refuse_itself(name: str, query: str) -> None:
-    if name.casefold() in {source.casefold() for source in parse(query).sources}:
-        raise CycleDetected(f"{name} would read itself", hint="a stream table reads sources and other stream tables")
 
 
 def _mode(text: str) -> RefreshMode:

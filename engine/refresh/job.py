@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engine.compile.keep import POSITION, SEQUENCE
@@ -60,6 +61,11 @@ class Job:
             on_version=self.target.version,
             evaluated=self.evaluated,
         )
+
+    @property
+    def moment(self) -> datetime | None:
+        """What the clock shows to its query."""
+        return self.evaluated.at if self.evaluated is not None else None
 
     @property
     def sequence(self) -> int:

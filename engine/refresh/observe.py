@@ -28,6 +28,7 @@ from engine.errors import (
 from engine.lake import commits, heads, hold, log, retention, stamp, tables, views
 from engine.lake.commits import ChangeKind, ChangeSummary, summarise
 from engine.lake.heads import Head, HeadReader
+from engine.names import RESERVED_PREFIX
 from engine.records import Evaluated, Frontier, SourceVersion, StreamTable
 
 
@@ -282,8 +283,32 @@ def refuse_tampered(table: StreamTable, target: Target) -> None:
         raise Tampered(
             f"somebody else changed the rows or columns of {table.name}",
             detail=target.tampered,
-            hint=f"`trickle refresh {table.name} --full` makes it right again",
+            hint=makes_right(table, target),
         )
+
+
+def makes_right(table: StreamTable, target: Target) -> str:
+    """What helps a stream table that somebody else changed.
+
+    With column mapping Delta changes no columns together with rows: these have to be put right first, and by hand.
+    """
+    refresh = f"`trickle refresh {table.name} --full`"
+    definition = log.definition(table.path, target.version)
+    if definition.properties.get("delta.columnMapping.mode", "none").lower() != "none":
+        stored = {
+            c.name: c.type for c in tables.columns_of(definition.schema) if not c.name.startswith(RESERVED_PREFIX)
+        }
+        wanted = {c.name: c.type for c in table.columns}
+        steps = [f"drop the column {name}" for name in stored if name not in wanted]
+        steps += [f"add the column {name} {type_}" for name, type_ in wanted.items() if name not in stored]
+        steps += [
+            f"give the column {name} the type {type_} again"
+            for name, type_ in wanted.items()
+            if stored.get(name, type_) != type_
+        ]
+        if steps:
+            return f"by ALTER TABLE, {', '.join(steps)}; then {refresh}. Or drop it and create it again"
+    return f"{refresh} makes it right again"
 
 
 def records_its_changes(move: SourceMove) -> bool:

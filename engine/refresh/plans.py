@@ -11,17 +11,17 @@ from engine.algebra.nodes import Leaf, Node
 from engine.catalog.store import Catalog
 from engine.compile.bind import Change, Statements, bind
 from engine.compile.functions import FunctionRules, VolatileFunctionPolicy
-from engine.compile.parse import Limits, parse
-from engine.compile.pipeline import Request, compile_query
+from engine.compile.parse import Limits, ParsedQuery, parse
+from engine.compile.pipeline import Request, compile_query, known_sources
 from engine.compile.places import in_views
-from engine.compile.plan import MaintenancePlan
+from engine.compile.plan import MaintenancePlan, replaced_views
 from engine.compile.render import render
 from engine.errors import InternalError, NotFound, QueryError, SourceSchemaChanged
 from engine.lake import tables, views
 from engine.lake.compute import Query
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
-from engine.records import Column, ReasonCode, RefreshMode, StreamTable
+from engine.records import Column, ReasonCode, RefreshMode, StreamTable, View
 
 if TYPE_CHECKING:
     from engine.lake.compute import Compute
@@ -65,6 +65,7 @@ class Relations(Mapping[str, tuple[Column, ...]]):
             try:
                 located = self.located(name)
             except NotFound:
+                views.forget(session, name)
                 continue
             views.of_latest(session, located.name, located.path, located.columns)
 
@@ -106,6 +107,9 @@ class Analyzer:
     def opinion(self, sql: str) -> Opinion:
         return self._compute.opinion(sql)
 
+    def show_view(self, name: str, sql: str) -> None:
+        self._compute.show_view(name, sql)
+
     def look_up(self, function: str) -> SqlFunction | None:
         return self._compute.look_up(function)
 
@@ -141,20 +145,43 @@ class _Known:
 
 class Plans:
     def __init__(self, catalog: Catalog, compute: Compute, limits: Limits, rules: FunctionRules | None = None) -> None:
+        self._catalog = catalog
         self._compute = compute
         self._limits = limits
         self._rules = rules or FunctionRules()
         self.relations = Relations(catalog)
         self._known: dict[str, _Known] = {}
-        #: what queries call that is perhaps not Spark's own
-        self._functions: dict[str, tuple[str, ...]] = {}
+        #: by their texts
+        self._parsed: dict[str, ParsedQuery] = {}
         self._lock = threading.Lock()
 
-    def compile(self, query: str, *, full: bool, rules: FunctionRules | None = None) -> MaintenancePlan:
-        parsed = parse(query, self._limits)
+    def compile(
+        self,
+        query: str,
+        *,
+        full: bool,
+        rules: FunctionRules | None = None,
+        views: tuple[View, ...] | None = None,
+    ) -> MaintenancePlan:
+        """`views`: as they would be; otherwise as they are."""
+        views = self._catalog.views() if views is None else views
+        parsed = parse(query, self._limits, views)
         analyzer = Analyzer(self._compute, self.relations)
         analyzer.show(parsed.sources)
-        return compile_query(Request(query, self.relations, self._limits, full, rules or self._rules), analyzer)
+        return compile_query(Request(query, self.relations, self._limits, views, full, rules or self._rules), analyzer)
+
+    def parsed(self, query: str) -> ParsedQuery:
+        """With the views as they are now. Asks nobody."""
+        return parse(query, self._limits, self._catalog.views())
+
+    def refuse_unknown(self, parsed: ParsedQuery) -> None:
+        """Every name in its texts must be known."""
+        known_sources(parsed, self.relations)
+
+    def sources_of(self, query: str) -> tuple[str, ...]:
+        """What it reads, as it is called in the workspace."""
+        known = {name.casefold(): name for name in self.relations}
+        return tuple(known.get(name.casefold(), name) for name in self.parsed(query).sources)
 
     def plan_of(self, table: StreamTable) -> MaintenancePlan:
         """The plan of a stream table, from its text."""
@@ -185,6 +212,8 @@ class Plans:
         """Functions that somebody made may be made anew at any time."""
         if (known.query, known.mode) != (table.query, table.refresh_mode):
             return False
+        if known.plan.views != _texts(self.parsed(table.query)):
+            return False
         functions = known.plan.functions
         return not functions or self._compute.meaning(functions) == known.plan.meaning
 
@@ -206,14 +235,16 @@ class Plans:
         return found
 
     def still_means_the_same(self, table: StreamTable) -> bool:
-        """Nobody made one of its functions anew. Costs nothing for a query that has Spark's own only."""
+        """Nobody made one of its views or functions anew. A query that has Spark's own functions only asks nobody."""
         with self._lock:
-            functions = self._functions.get(table.query)
-        if functions is None:
-            functions = parse(table.query, self._limits).functions
+            parsed = self._parsed.get(table.query)
+        if parsed is None or parsed.views:
+            parsed = self.parsed(table.query)
             with self._lock:
-                self._functions[table.query] = functions
-        if not functions:
+                self._parsed[table.query] = parsed
+        if replaced_views(table.fingerprint, _texts(parsed)):
+            return False
+        if not parsed.functions:
             return True
         self._compute.wait_ready()
         return self.plan_of(table).fingerprint == table.fingerprint
@@ -221,3 +252,7 @@ class Plans:
     def forget(self, table_id: str) -> None:
         with self._lock:
             self._known.pop(table_id, None)
+
+
+def _texts(parsed: ParsedQuery) -> tuple[tuple[str, str], ...]:
+    return tuple((view.name, view.query.text) for view in parsed.views)

@@ -53,7 +53,15 @@ from engine.records import (
     StreamTable,
 )
 from engine.refresh import full
-from engine.refresh.choose import Choice, after_changes, before_changes, changes_by_itself, is_contradicted
+from engine.refresh.choose import (
+    Choice,
+    after_changes,
+    before_changes,
+    changes_by_itself,
+    exchanged,
+    is_contradicted,
+    meaning_changed,
+)
 from engine.refresh.claims import NOTHING_CHANGED, Claims
 from engine.refresh.job import Differential, Job, TooLarge
 from engine.refresh.ledger import Attempt, Done, Ledger, no_data, stamped_anew
@@ -198,9 +206,8 @@ class Refresher:
         with phases.phase("plan"):
             plan = self._plans.plan_of(table)
             if choice is None and plan.fingerprint != table.fingerprint:
-                text = "its query means something else by now: a source has another schema, or a function another body"
-                choice = Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
-            choice = choice or _exchanged(moves, plan)
+                choice = meaning_changed(table, plan)
+            choice = choice or exchanged(moves, plan)
             if choice is None and plan.replay is None and not changes_by_itself(table) and _without_change(moves):
                 return self._no_data(attempt, target, paths, chosen)
             if choice is None:
@@ -304,8 +311,7 @@ class Refresher:
                 )
             )
         rows = operators(job.plan.tree, moves, {}, applied, full=True)
-        at = job.evaluated.at if job.evaluated is not None else None
-        return Done(choice, applied, job.chosen, job.sequence, job.refresh_id, operators=rows, evaluated_at=at)
+        return Done(choice, applied, job.chosen, job.sequence, job.refresh_id, operators=rows, evaluated_at=job.moment)
 
     def _differential(
         self, job: Job, choice: Choice, moves: tuple[SourceMove, ...], rebuilt: frozenset[str] = frozenset()
@@ -424,17 +430,6 @@ class Refresher:
         with suppress(NotFound):
             return {self._plans.relations.path(name): name for name in table.sources}
         return {}
-
-
-def _exchanged(moves: tuple[SourceMove, ...], plan: MaintenancePlan) -> Choice | None:
-    """Same names and types, but other columns: with column mapping, that needs no change of rows."""
-    for move in moves:
-        other = move.summary.exchanged if move.summary is not None else frozenset()
-        found = next((column.name for column in plan.used_columns[move.name] if column.name.lower() in other), None)
-        if found is not None:
-            text = f"the column {found} of {move.name} is another one by now, under the same name"
-            return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
-    return None
 
 
 def _without_change(moves: tuple[SourceMove, ...]) -> bool:

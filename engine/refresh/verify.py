@@ -53,7 +53,10 @@ def verify(
     doing = f"verifying {table.name}"
     stored_name = "__trickle_verified"
     views.of_past(session, stored_name, table.path, target.version, table.columns)
-    query = plan.query_at(target.evaluated.at if target.evaluated is not None else None)
+    moment = target.evaluated.at if target.evaluated is not None else None
+    query = plan.query_at(moment)
+    for name, text in plan.views_at(moment):
+        views.of_query(session, name, text)
     expected = _comparable(queries.run(session, query, doing), table.columns)
     actual = _comparable(queries.run(session, f"SELECT * FROM {stored_name}", doing), table.columns)  # noqa: S608  ours
     missing, unexpected = _differences(expected, actual, table.columns, doing)

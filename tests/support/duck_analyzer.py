@@ -76,6 +76,9 @@ class DuckAnalyzer:
         names = {name for body in self.made.values() for _, name in functions.calls(parsed(f"SELECT {body.body}"))}
         return {name: functions.Function(name, functions.Kind.UNKNOWN) for name in {*self.made, *names}}
 
+    def show_view(self, name: str, sql: str) -> None:
+        self.relations[name.casefold()] = self.describe(sql)
+
     def look_up(self, function: str) -> SqlFunction | None:
         return self.made.get(function)
 

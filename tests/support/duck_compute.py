@@ -83,6 +83,10 @@ class DuckCompute:
         chosen = ", ".join(f"CAST(NULL AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in columns)
         self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {chosen or 1} WHERE false")
 
+    def show_view(self, name: str, sql: str) -> None:
+        self._analyzer.show_view(name, sql)
+        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {for_duckdb(sql)}")
+
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None:
         files = _files_of(path, version)
         if not files:

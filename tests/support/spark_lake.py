@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from engine.algebra.nodes import Node
 from engine.algebra.trees import leaves
 from engine.compile.render import render
-from engine.lake import meaning, opinion, sql_functions
+from engine.lake import meaning, opinion, sql_functions, views
 from engine.lake.opinion import Opinion
 from engine.lake.session import SparkHost
 from engine.lake.sql_functions import SqlFunction
@@ -62,6 +62,9 @@ class SparkAnalyzer:
 
     def opinion(self, sql: str) -> Opinion:
         return opinion.of(self._host.session(), sql)
+
+    def show_view(self, name: str, sql: str) -> None:
+        views.of_query(self._host.session(), name, sql)
 
     def look_up(self, function: str) -> SqlFunction | None:
         return sql_functions.look_up(self._host.session(), function)

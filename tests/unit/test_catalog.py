@@ -49,6 +49,7 @@ from engine.records import (
     Source,
     SourceVersion,
     StreamTable,
+    View,
 )
 from tests.support.permissions import open_the_way_to
 
@@ -427,24 +428,61 @@ def test_a_newer_workspace_of_another_shape_says_that_it_is_newer(path: Path) ->
 def test_an_older_workspace_names_the_way_and_migrates(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(path)
     for module in (migrations, database):
-        monkeypatch.setattr(module, "SCHEMA_VERSION", 3)
-    steps = {1: "ALTER TABLE sources ADD COLUMN tier TEXT;\nCREATE TABLE more (a);", 2: "DROP TABLE more;"}
+        monkeypatch.setattr(module, "SCHEMA_VERSION", 4)
+    steps = {2: "ALTER TABLE sources ADD COLUMN tier TEXT;\nCREATE TABLE more (a);", 3: "DROP TABLE more;"}
     monkeypatch.setattr(migrations, "MIGRATIONS", steps)
     for read_only in (False, True):
         with pytest.raises(WorkspaceTooOld) as caught:
             Catalog.open(path, read_only=read_only)
         assert "trickle migrate" in (caught.value.hint or "")
     connection = sqlite3.connect(path, isolation_level=None)
-    monkeypatch.setitem(steps, 2, "DROP TABLE missing;")
+    monkeypatch.setitem(steps, 3, "DROP TABLE missing;")
     with pytest.raises(sqlite3.OperationalError):
         migrations.migrate(connection)
-    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
     assert "tier" not in [row[1] for row in connection.execute("PRAGMA table_info(sources)")]
-    monkeypatch.setitem(steps, 2, "DROP TABLE more;")
+    monkeypatch.setitem(steps, 3, "DROP TABLE more;")
     assert migrations.migrate(connection) == 2
     assert migrations.migrate(connection) == 0
     connection.close()
     assert len(Catalog.open(path).stream_tables()) == 60
+
+
+def test_a_workspace_from_before_views_is_brought_up_to_date(path: Path) -> None:
+    filled(path)
+    with sqlite3.connect(path) as older:
+        older.execute("DROP TABLE views")
+        older.execute("PRAGMA user_version = 1")
+    older.close()
+    with pytest.raises(WorkspaceTooOld):
+        Catalog.open(path)
+    assert database.migrate(path, dry_run=True) == 1
+    assert database.migrate(path) == 1
+    assert database.migrate(path) == 0
+    catalog = Catalog.open(path)
+    assert len(catalog.stream_tables()) == 60
+    catalog.save_view(View("v", "SELECT 1"))
+    assert [view.name for view in catalog.views()] == ["v"]
+    catalog.close()
+
+
+def test_views_share_the_namespace_of_relations(path: Path) -> None:
+    catalog = Catalog.open(path)
+    catalog.save_view(View("Recent", "SELECT 1"))
+    with pytest.raises(AlreadyExists) as caught:
+        catalog.add_source(Source("recent", "/lake/recent"))
+    assert "trickle view drop Recent" in (caught.value.hint or "")
+    catalog.add_source(Source("orders", "/lake/orders"))
+    with pytest.raises(AlreadyExists):
+        catalog.save_view(View("ORDERS", "SELECT 1"))
+    with pytest.raises(NotFound) as missing:
+        catalog.get_source("recent")
+    assert missing.value.hint == "Recent is a view"
+    catalog.save_view(View("Recent", "SELECT 2"), replace=True)
+    assert [view.query for view in catalog.views()] == ["SELECT 2"]
+    catalog.drop_view("recent")
+    assert catalog.views() == ()
+    catalog.close()
 
 
 def test_read_only_makes_nothing(path: Path) -> None:

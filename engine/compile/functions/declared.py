@@ -37,14 +37,15 @@ class Declared:
         return tuple(sorted(self.functions))
 
 
-def declared(tree: exp.Expr, immutable: Collection[str], look_up: LookUp) -> Declared:
-    """What is known of the functions in a query that are none of Spark's own.
+def declared(trees: Iterable[exp.Expr], immutable: Collection[str], look_up: LookUp) -> Declared:
+    """What is known of the functions in queries that are none of Spark's own.
 
     A text in a body that is read as a moment ('today') is left to `engine.lake.opinion`, which sees into bodies.
     """
     found: dict[str, Function] = {}
     overruled: set[str] = set()
-    _follow(_unknown(tree), immutable, look_up, found, overruled)
+    for tree in trees:
+        _follow(_unknown(tree), immutable, look_up, found, overruled)
     return Declared(found, bool(overruled))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from engine.compile.functions.classify import Finding
@@ -48,6 +48,13 @@ class Ruling:
     #: why it is recomputed
     reason: Reason | None = None
     notices: tuple[Notice, ...] = ()
+
+    def in_view(self, name: str, place: Position | None) -> Ruling:
+        """Of a view's text, as it is told about a query that names the view there."""
+        if self.reason is None:
+            return self
+        reason = Reason(self.reason.code, f"{self.reason.text} (in the view {name})", place)
+        return replace(self, reason=reason)
 
 
 def rule(

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+
+from sqlglot import exp
 
 from engine.algebra.nodes import Node, Output, Project
 from engine.algebra.scalars import col
 from engine.compile.functions import Function
-from engine.compile.lower.context import CallTyping, Context, Environment, Lowered, Relations, Typing
+from engine.compile.lower.context import CallTyping, Context, Definition, Environment, Lowered, Relations, Typing
 from engine.compile.lower.correlation import NUMBER
 from engine.compile.lower.queries import lower_query
 from engine.compile.parse import ParsedQuery
@@ -32,12 +35,22 @@ def lower(
 
     What its functions may do has been ruled on before: what changes by itself is taken for what it is at one moment.
     """
-    for number, node in enumerate(query.tree.walk()):
+    for number, node in enumerate(chain.from_iterable(each.tree.walk() for each in query.texts)):
         node.meta[NUMBER] = number
     context = Context(
         query, relations, typing, call_typing, own_functions, branch_limit=branch_limit, lower=lower_query
     )
-    return lower_query(context, query.tree, Environment()), context
+    return lower_query(context, query.tree, _with_views(query)), context
+
+
+def _with_views(query: ParsedQuery) -> Environment:
+    """Views are what a WITH around everything would define: each sees those before it, and nothing of the query."""
+    environment = Environment()
+    for view in query.views:
+        named = exp.TableAlias(this=exp.to_identifier(view.name))
+        definition = Definition(exp.CTE(this=view.query.tree, alias=named), environment, view=view)
+        environment = environment.with_definition(view.name, definition)
+    return environment
 
 
 def rename_outputs(lowered: Lowered, names: Sequence[str], types: Sequence[str]) -> Project:

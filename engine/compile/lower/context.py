@@ -11,7 +11,7 @@ from sqlglot import exp
 from engine.algebra.nodes import Aggregate, Empty, Node, Output, Project, UnionAll, Window
 from engine.algebra.scalars import Scalar, cast, col
 from engine.compile.functions import Function
-from engine.compile.parse import ParsedQuery
+from engine.compile.parse import ParsedQuery, ParsedView
 from engine.compile.positions import clause_position, position
 from engine.compile.scope import Names, Scope, Visible
 from engine.errors import InternalError, Position, QueryParseError, UnsupportedOperator
@@ -36,6 +36,8 @@ class Definition:
     environment: Environment
     #: inside of a recursion: the rows of the round before
     itself: Itself | None = None
+    #: the view that it is, whose text is another than the query's
+    view: ParsedView | None = None
 
 
 @dataclass(frozen=True)
