@@ -13,9 +13,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
+from sqlglot.errors import SqlglotError
+
 from engine.algebra.display import describe
 from engine.algebra.nodes import Node, Scan
 from engine.algebra.trees import leaves
+from engine.algebra.types import INSTEAD, has_unreadable_changes, unstorable
 from engine.compile import functions
 from engine.compile.differentiate import rule_of
 from engine.compile.exactness import refuse_inexact_decisions
@@ -61,6 +64,9 @@ class Analyzer(Protocol):
     def look_up(self, function: str) -> SqlFunction | None:
         """What somebody wrote in SQL; None for all other functions."""
 
+    def kind_of(self, function: str) -> functions.Kind:
+        """Of a function that is not written in SQL: one value for each row, or for each group?"""
+
     def show_view(self, name: str, sql: str) -> None:
         """From now on a query means this text by the name."""
 
@@ -101,7 +107,9 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     pictures = [Picture("parse", parsed.rendered(pretty=True), None, _ms_since(began))]
     visible, notices = _legal_names(asked.describe(parsed.text))
     relations = {name.casefold(): (name, request.relations[name]) for name in sources}
-    known = functions.declared([each.tree for each in parsed.texts], request.functions.immutable, asked.look_up)
+    known = functions.declared(
+        [each.tree for each in parsed.texts], request.functions.immutable, asked.look_up, asked.kind_of
+    )
     ruling = _ruling(parsed, known, request, asked)
     notices += ruling.notices
     root, kept, reason = None, None, ruling.reason
@@ -196,13 +204,17 @@ def _canonical(
     known: Mapping[str, functions.Function],
 ) -> tuple[Node, _Made]:
     began, before = time.perf_counter(), asked.spent_ms
-    lowered, context = lower(
-        parsed,
-        relations,
-        lambda node: _described(asked, render(node)),
-        lambda node, call: _described(asked, render_call(node, call)),
-        known,
-    )
+    try:
+        lowered, context = lower(
+            parsed,
+            relations,
+            lambda node: _described(asked, render(node)),
+            lambda node, call: _described(asked, render_call(node, call)),
+            known,
+        )
+    except SqlglotError as error:
+        text = str(error).splitlines()[0]
+        raise UnsupportedOperator("a type in this query is not understood by Trickle", detail=text) from error
     if len(lowered.visible) != len(visible):
         raise UnsupportedOperator("Spark gives this query other columns than its text seems to have")
     root: Node = rename_outputs(lowered, [c.name for c in visible], [c.type for c in visible])
@@ -235,7 +247,23 @@ def _keep(root: Node, rules: tuple[Rule, ...]) -> tuple[Kept, tuple[Picture, ...
     full, change = optimized("full", kept.full), optimized("change", kept.change)
     first, append = optimized("first", kept.first), optimized("append", kept.append)
     made = replace(kept, full=full or kept.full, change=change or kept.change, first=first, append=append)
+    _refuse_odd_types(made)
     return made, tuple(pictures)
+
+
+def _refuse_odd_types(kept: Kept) -> None:
+    """A query may compute with types that cannot be stored, or whose changes cannot be read; its maintenance cannot."""
+    for column in kept.hidden:
+        if unstorable(column.type) is not None:
+            raise UnsupportedOperator(
+                f"a value of type {column.type}, which would have to be stored, cannot be maintained differentially"
+            )
+    for name, columns in _used(kept.full).items():
+        for column in columns:
+            if has_unreadable_changes(column.type):
+                raise UnsupportedOperator(
+                    f"changes of {name}.{column.name}, which is of type {column.type}, cannot be read"
+                )
 
 
 def known_sources(parsed: ParsedQuery, relations: Mapping[str, object]) -> tuple[str, ...]:
@@ -304,6 +332,13 @@ def _legal_names(columns: tuple[Column, ...]) -> tuple[tuple[Column, ...], tuple
             raise QueryParseError(f"two columns are named {name}", hint="rename one with AS")
         if column.type == "void":
             raise QueryParseError(f"the column {name} is always NULL and has no type", hint="cast it")
+        odd = unstorable(column.type)
+        if odd is not None:
+            raise QueryParseError(
+                f"the column {name} cannot be stored",
+                detail=f"it is of type {column.type}, which Delta tables do not have",
+                hint=INSTEAD[odd],
+            )
         legal.append(replace(column, name=name))
     return tuple(legal), tuple(notices)
 
@@ -358,6 +393,9 @@ class _Timed:
 
     def show_view(self, name: str, sql: str) -> None:
         self._timed(lambda: self._analyzer.show_view(name, sql))
+
+    def kind_of(self, function: str) -> functions.Kind:
+        return self._timed(lambda: self._analyzer.kind_of(function))
 
     def look_up(self, function: str) -> SqlFunction | None:
         return self._timed(lambda: self._analyzer.look_up(function))

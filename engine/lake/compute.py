@@ -90,6 +90,9 @@ class Compute(Protocol):
 
     def look_up(self, function: str) -> SqlFunction | None: ...
 
+    def aggregates(self, function: str) -> bool | None:
+        """Does it give one value for a group of rows? None where that cannot be found out."""
+
     def meaning(self, functions: tuple[str, ...]) -> str: ...
 
     def evaluates(self, at: datetime) -> Evaluated:
@@ -152,6 +155,9 @@ class SparkCompute:
 
     def opinion(self, sql: str) -> Opinion:
         return opinion.of(self._session, sql)
+
+    def aggregates(self, function: str) -> bool | None:
+        return sql_functions.aggregates(self._session, function)
 
     def look_up(self, function: str) -> SqlFunction | None:
         return sql_functions.look_up(self._session, function)

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: with how many arguments a function is tried
+_MOST_ARGUMENTS = 8
+
+
 @dataclass(frozen=True)
 class SqlFunction:
     #: as Spark lists it, with catalog and schema
@@ -46,3 +50,19 @@ def look_up(session: SparkSession, name: str) -> SqlFunction | None:
         returns_table=facts.get("Type") == "TABLE",
         body=facts["Body"],
     )
+
+
+def aggregates(session: SparkSession, name: str) -> bool | None:
+    """Does the function give one value for a group of rows? None where it takes arguments that Spark does not tell."""
+    from pyspark.errors import AnalysisException
+
+    for count in range(_MOST_ARGUMENTS + 1):
+        call = f"{quoting.path(name)}({', '.join(['NULL'] * count)})"
+        try:
+            plan = session.sql(f"SELECT {call}")._jdf.queryExecution().analyzed()
+        except AnalysisException:
+            continue
+        except Exception as error:
+            raise failures.typed(error, f"Looking up the function {name}") from error
+        return str(plan.getClass().getSimpleName()) == "Aggregate"
+    return None

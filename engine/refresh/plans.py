@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.algebra.nodes import Leaf, Node
 from engine.catalog.store import Catalog
 from engine.compile.bind import Change, Statements, bind
-from engine.compile.functions import FunctionRules, VolatileFunctionPolicy
+from engine.compile.functions import FunctionRules, Kind, VolatileFunctionPolicy
 from engine.compile.parse import Limits, ParsedQuery, parse
 from engine.compile.pipeline import Request, compile_query, known_sources
 from engine.compile.places import in_views
@@ -109,6 +109,10 @@ class Analyzer:
 
     def show_view(self, name: str, sql: str) -> None:
         self._compute.show_view(name, sql)
+
+    def kind_of(self, function: str) -> Kind:
+        aggregates = self._compute.aggregates(function)
+        return Kind.UNKNOWN if aggregates is None else Kind.AGGREGATE if aggregates else Kind.SCALAR
 
     def look_up(self, function: str) -> SqlFunction | None:
         return self._compute.look_up(function)

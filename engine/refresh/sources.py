@@ -6,6 +6,7 @@ import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.algebra.types import is_unknown_to_delta_rs
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.parse import Limits, parse
@@ -42,6 +43,13 @@ class Sources:
         mode = _cdc_mode(cdc_mode)
         where = path if "://" in path else str(Path(path).expanduser().resolve())
         columns = tables.columns(where)  # refuses what is no Delta table
+        for column in columns:
+            if is_unknown_to_delta_rs(column.type):
+                raise InvalidArgument(
+                    f"{name} cannot be a source",
+                    detail=f"its column {column.name} is of type {column.type}, with which delta-rs opens no table",
+                    hint="offer a copy without this column, or with a text in its place",
+                )
         unknown = [each for each in key if each.casefold() not in {column.name.casefold() for column in columns}]
         if unknown:
             raise InvalidArgument(f"{name} has no column {unknown[0]} that could be a key")

@@ -100,14 +100,19 @@ def _refuse_incomparable(table: StreamTable, plan: MaintenancePlan, target: Targ
 
 
 def _comparable(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
-    """Columns by position; maps, which Spark does not compare, as sorted lists of their entries."""
+    """Columns by position; what Spark does not compare in another form: maps as sorted entries, variants as JSON."""
     by_position = frame.toDF(*(f"c{index}" for index in range(len(columns))))
     chosen = [
-        (f"sort_array(map_entries(c{index}))" if column.type.startswith("map<") else f"c{index}")
-        + f" AS {quoting.name(column.name)}"
+        f"{_in_comparable_form(f'c{index}', column.type)} AS {quoting.name(column.name)}"
         for index, column in enumerate(columns)
     ]
     return by_position.selectExpr(*chosen)
+
+
+def _in_comparable_form(name: str, type_: str) -> str:
+    if "variant" in type_:
+        return f"to_json({name})"
+    return f"sort_array(map_entries({name}))" if type_.startswith("map<") else name
 
 
 def _differences(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import InvalidArgument, VolatileFunction
-from engine.lake import log, stamp
+from engine.lake import log, sql_functions, stamp
 from engine.lake.session import SparkHost
 from engine.records import Outcome, Position, ReasonCode
 from tests.spark.shop import Shop, holds, opened, order
@@ -169,3 +169,21 @@ def test_the_settings_declare_what_nobody_can_see_into(tmp_path: Path, spark_hos
         spark_host.session().udf.register("py_double", lambda x: 2 * x, "bigint")
         with pytest.raises(VolatileFunction, match="nobody has declared it immutable"):
             engine.create_stream_table("doubled", query)
+
+
+def test_spark_tells_aggregates_of_ones_own_from_other_functions(spark_host: SparkHost, functions: None) -> None:
+    import pyarrow as pa
+    from pyspark.sql.functions import arrow_udf
+
+    session = spark_host.session()
+
+    def total(values: pa.Array) -> float:
+        return float(values.sum().as_py())
+
+    total.__annotations__ = {"values": pa.Array, "return": float}
+    session.udf.register("own_total", arrow_udf("double")(total))
+    session.udf.register("own_double", lambda x, y: x, "bigint")
+    assert sql_functions.aggregates(session, "own_total") is True
+    assert sql_functions.aggregates(session, "own_double") is False
+    assert sql_functions.aggregates(session, "default.twice") is False
+    assert sql_functions.aggregates(session, "nobody_made_this") is None

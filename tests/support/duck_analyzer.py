@@ -44,6 +44,8 @@ class DuckAnalyzer:
         self.asked: dict[str, tuple[Column, ...]] = {}
         #: functions that somebody wrote in SQL
         self.made: dict[str, SqlFunction] = {}
+        #: names of aggregate functions that somebody made, in whatever language
+        self.aggregates: set[str] = set()
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         tree = parsed(sql)
@@ -78,6 +80,9 @@ class DuckAnalyzer:
 
     def show_view(self, name: str, sql: str) -> None:
         self.relations[name.casefold()] = self.describe(sql)
+
+    def kind_of(self, function: str) -> functions.Kind:
+        return functions.Kind.AGGREGATE if function in self.aggregates else functions.Kind.SCALAR
 
     def look_up(self, function: str) -> SqlFunction | None:
         return self.made.get(function)

@@ -64,6 +64,9 @@ class DuckCompute:
     def opinion(self, sql: str) -> Opinion:
         return self._analyzer.opinion(sql)
 
+    def aggregates(self, function: str) -> bool | None:
+        return function in self._analyzer.aggregates
+
     def look_up(self, function: str) -> SqlFunction | None:
         return self._analyzer.look_up(function)
 

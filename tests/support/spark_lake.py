@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.algebra.nodes import Node
 from engine.algebra.trees import leaves
+from engine.compile.functions import Kind
 from engine.compile.render import render
 from engine.lake import meaning, opinion, sql_functions, views
 from engine.lake.opinion import Opinion
@@ -65,6 +66,9 @@ class SparkAnalyzer:
 
     def show_view(self, name: str, sql: str) -> None:
         views.of_query(self._host.session(), name, sql)
+
+    def kind_of(self, function: str) -> Kind:
+        return Kind.AGGREGATE if sql_functions.aggregates(self._host.session(), function) else Kind.SCALAR
 
     def look_up(self, function: str) -> SqlFunction | None:
         return sql_functions.look_up(self._host.session(), function)

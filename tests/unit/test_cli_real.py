@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.catalog import Catalog
+from engine.catalog import SCHEMA_VERSION, Catalog
 from engine.cli.main import main
 from engine.lake import apply, tables
 from engine.lake.stamp import Stamp
@@ -76,7 +76,7 @@ def test_a_new_workspace(run: Run) -> None:
     assert json.loads(run("status", "--json")[1])["tables"] == []
     assert run("source", "list") == (0, "no sources yet: trickle source add NAME --path PATH\n", "")
     assert run("history") == (0, "no refreshes yet\n", "")
-    assert json.loads(run("version", "--json")[1])["schema"] == 1
+    assert json.loads(run("version", "--json")[1])["schema"] == SCHEMA_VERSION
 
 
 def test_sources_come_and_go(run: Run, orders: Path) -> None:

@@ -15,6 +15,8 @@ from engine.errors import Position, VolatileFunction
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column, ReasonCode
 from tests.support.duck_analyzer import DuckAnalyzer
+from tests.support.fake_lake import FakeLake, FakeStreamTable
+from tests.support.multisets import same_rows
 
 MOMENT = datetime(2024, 2, 29, 23, 59, 58, 1_234, tzinfo=UTC)
 TABLES = {"t": (Column("id", "int"), Column("day", "date"), Column("s", "string"))}
@@ -138,3 +140,49 @@ def test_a_body_that_runs_code_is_refused_whatever_is_declared_of_it() -> None:
     for rules in (FunctionRules(), FunctionRules(immutable=("odd",))):
         with pytest.raises(VolatileFunction, match="never allowed"):
             compiled("SELECT odd(id) AS o FROM t", analyzer, functions=rules, full=True)
+
+
+# -- aggregates of one's own ---------------------------------------------------------------------------------
+
+OWN = FunctionRules(immutable=("spread",))
+
+
+def spread() -> DuckAnalyzer:
+    analyzer = DuckAnalyzer(TABLES)
+    analyzer.aggregates = {"spread"}
+    return analyzer
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT s, CAST(spread(id) AS INT) AS x, COUNT(*) AS n FROM t GROUP BY s",
+        "SELECT CAST(spread(id + 1) AS INT) AS x FROM t",
+        "SELECT s, CAST(spread(id) AS INT) + 1 AS x FROM t GROUP BY s HAVING COUNT(*) > 1",
+    ],
+)
+def test_an_aggregate_of_ones_own_is_computed_again_for_touched_groups(query: str) -> None:
+    plan = compiled(query, spread(), functions=OWN)
+    assert plan.kept is not None, plan.full_reason
+    lake = FakeLake(TABLES)
+    lake.db.execute("CREATE MACRO spread(x) AS max(x) - min(x)")
+    try:
+        lake.run("INSERT INTO t VALUES (1, NULL, 'a'), (5, NULL, 'a'), (7, NULL, 'b')")
+        table = FakeStreamTable(lake, plan)
+        table.populate()
+        for change in ("INSERT INTO t VALUES (9, NULL, 'a'), (8, NULL, 'b')", "DELETE FROM t WHERE id = 1"):
+            lake.run(change)
+            table.refresh()
+            assert same_rows(table.visible(), lake.recompute(query, plan.visible))
+    finally:
+        lake.db.execute("DROP MACRO spread")
+
+
+@pytest.mark.parametrize(
+    "call", ["spread(DISTINCT id)", "spread(id) FILTER (WHERE id > 1)", "spread(id) OVER (PARTITION BY s)"]
+)
+def test_what_is_not_known_of_it_is_recomputed(call: str) -> None:
+    plan = compiled(f"SELECT {call} AS x FROM t", spread(), functions=OWN)
+    assert plan.full_reason is not None
+    assert plan.full_reason.code is ReasonCode.UNSUPPORTED
+    assert "the aggregate function spread" in plan.full_reason.text

@@ -8,7 +8,7 @@ others (Java, Python) nobody knows anything, so they are volatile unless they ar
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
@@ -22,6 +22,8 @@ from engine.compile.functions.names import calls
 from engine.lake.sql_functions import SqlFunction
 
 LookUp = Callable[[str], SqlFunction | None]
+#: what Spark makes of a call: a value for each row, one for each group, or nobody knows
+KindOf = Callable[[str], Kind]
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,12 @@ class Declared:
         return tuple(sorted(self.functions))
 
 
-def declared(trees: Iterable[exp.Expr], immutable: Collection[str], look_up: LookUp) -> Declared:
+def declared(
+    trees: Iterable[exp.Expr],
+    immutable: Collection[str],
+    look_up: LookUp,
+    kind_of: KindOf = lambda name: Kind.UNKNOWN,
+) -> Declared:
     """What is known of the functions in queries that are none of Spark's own.
 
     A text in a body that is read as a moment ('today') is left to `engine.lake.opinion`, which sees into bodies.
@@ -46,6 +53,9 @@ def declared(trees: Iterable[exp.Expr], immutable: Collection[str], look_up: Loo
     overruled: set[str] = set()
     for tree in trees:
         _follow(_unknown(tree), immutable, look_up, found, overruled)
+    for name, function in found.items():
+        if function.kind is Kind.UNKNOWN and function.volatility is Volatility.IMMUTABLE:
+            found[name] = replace(function, kind=kind_of(name))
     return Declared(found, bool(overruled))
 
 

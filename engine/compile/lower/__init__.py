@@ -16,9 +16,10 @@ from sqlglot import exp
 
 from engine.algebra.nodes import Node, Output, Project
 from engine.algebra.scalars import col
-from engine.compile.functions import Function
+from engine.compile.functions import Function, Kind, calls
 from engine.compile.lower.context import CallTyping, Context, Definition, Environment, Lowered, Relations, Typing
 from engine.compile.lower.correlation import NUMBER
+from engine.compile.lower.expressions import OWN_AGGREGATE, refuse_odd_call
 from engine.compile.lower.queries import lower_query
 from engine.compile.parse import ParsedQuery
 
@@ -40,7 +41,17 @@ def lower(
     context = Context(
         query, relations, typing, call_typing, own_functions, branch_limit=branch_limit, lower=lower_query
     )
+    for each in query.texts:
+        _mark_own_aggregates(replace(context, query=each))
     return lower_query(context, query.tree, _with_views(query)), context
+
+
+def _mark_own_aggregates(context: Context) -> None:
+    for call, name in calls(context.query.tree):
+        own = context.own_functions.get(name)
+        if own is not None and own.kind is Kind.AGGREGATE:
+            refuse_odd_call(context, call)
+            call.meta[OWN_AGGREGATE] = True
 
 
 def _with_views(query: ParsedQuery) -> Environment:

@@ -16,6 +16,8 @@ from engine.errors import QueryParseError
 _AGGREGATE = functions.Kind.AGGREGATE
 #: marks a column reference that has its name in the tree already
 OWN = "own"
+#: marks a call of an aggregate function that somebody made
+OWN_AGGREGATE = "own aggregate"
 
 
 def scalar(context: Context, tree: exp.Expr, scope: Scope) -> Scalar:
@@ -143,8 +145,18 @@ def _check_function(context: Context, node: exp.Expr) -> None:
     own = context.own_functions.get(name)
     kind = functions.kind(name) if own is None else own.kind
     makes_groups = kind is functions.Kind.GROUPING and not isinstance(node, exp.Grouping | exp.GroupingId)
+    if own is not None and kind is functions.Kind.UNKNOWN:
+        raise context.unsupported(node, f"the function {name}, of which Spark does not tell what it makes of its rows,")
     if makes_groups or kind in (functions.Kind.GENERATOR, functions.Kind.TABLE):
         raise context.unsupported(node, f"the {kind} function {name}, here,")
+
+
+def refuse_odd_call(context: Context, node: exp.Expr) -> None:
+    """What is known of aggregates (that they skip NULLs, what they are over a frame) is not known of these."""
+    around = node.parent
+    if isinstance(around, exp.Dot | exp.Filter | exp.Window | exp.WithinGroup) or node.find(exp.Distinct):
+        what = "with its schema" if isinstance(around, exp.Dot) else "with more than its arguments"
+        raise context.unsupported(node, f"the aggregate function {functions.name_of(node)}, called {what},")
 
 
 def written_name(context: Context, call: exp.Expr) -> str:
@@ -169,13 +181,17 @@ def aggregates_in(tree: exp.Expr) -> Iterator[exp.Expr]:
         for each in inside:
             yield from aggregates_in(each)
         return
-    if isinstance(tree, exp.Filter | exp.WithinGroup) or functions.kind(functions.name_of(tree)) is _AGGREGATE:
+    if isinstance(tree, exp.Filter | exp.WithinGroup) or is_aggregate(tree):
         yield tree
         return
     if isinstance(tree, exp.Query):
         return
     for part in tree.iter_expressions():
         yield from aggregates_in(part)
+
+
+def is_aggregate(call: exp.Expr) -> bool:
+    return bool(call.meta.get(OWN_AGGREGATE)) or functions.kind(functions.name_of(call)) is _AGGREGATE
 
 
 def windows_in(tree: exp.Expr) -> Iterator[exp.Window]:
