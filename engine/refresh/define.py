@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -266,7 +266,8 @@ class Definitions:
             raise DependentsExist(
                 f"{table.name} is read by {', '.join(dependents)}", hint="CASCADE drops these too", detail=None
             )
-        refuse_while_views_read(self._catalog, self._settings, table.name)
+        for each in (table.name, *self._downstream(table.name)):
+            refuse_while_views_read(self._catalog, self._settings, each)
         dropped: list[str] = []
         for dependent in dependents:
             dropped += self.drop(dependent, if_exists=True, cascade=True).dropped
@@ -281,6 +282,12 @@ class Definitions:
         self._history.forget(table.name)
         self._events.publish(EventKind.STREAM_TABLE_DROPPED, table.name, "dropped", Severity.OK)
         return DropResult((*dropped, table.name))
+
+    def _downstream(self, name: str) -> Iterator[str]:
+        """All that a cascade takes with it."""
+        for dependent in self._catalog.dependents(name):
+            yield dependent
+            yield from self._downstream(dependent)
 
     def _set_aside(self, table: StreamTable) -> None:
         tables.set_aside(table.path, self._warehouse, table.id)

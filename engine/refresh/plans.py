@@ -155,8 +155,8 @@ class Plans:
         self._rules = rules or FunctionRules()
         self.relations = Relations(catalog)
         self._known: dict[str, _Known] = {}
-        #: by their texts
-        self._parsed: dict[str, ParsedQuery] = {}
+        #: by their texts, with the views that there were
+        self._parsed: dict[str, tuple[tuple[View, ...], ParsedQuery]] = {}
         self._lock = threading.Lock()
 
     def compile(
@@ -175,8 +175,16 @@ class Plans:
         return compile_query(Request(query, self.relations, self._limits, views, full, rules or self._rules), analyzer)
 
     def parsed(self, query: str) -> ParsedQuery:
-        """With the views as they are now. Asks nobody."""
-        return parse(query, self._limits, self._catalog.views())
+        """With the views as they are now. Asks nobody, and is asked several times in each refresh."""
+        views = self._catalog.views()
+        with self._lock:
+            known = self._parsed.get(query)
+        if known is not None and known[0] == views:
+            return known[1]
+        parsed = parse(query, self._limits, views)
+        with self._lock:
+            self._parsed[query] = views, parsed
+        return parsed
 
     def refuse_unknown(self, parsed: ParsedQuery) -> None:
         """Every name in its texts must be known."""
@@ -240,12 +248,7 @@ class Plans:
 
     def still_means_the_same(self, table: StreamTable) -> bool:
         """Nobody made one of its views or functions anew. A query that has Spark's own functions only asks nobody."""
-        with self._lock:
-            parsed = self._parsed.get(table.query)
-        if parsed is None or parsed.views:
-            parsed = self.parsed(table.query)
-            with self._lock:
-                self._parsed[table.query] = parsed
+        parsed = self.parsed(table.query)
         if replaced_views(table.fingerprint, _texts(parsed)):
             return False
         if not parsed.functions:
@@ -255,7 +258,9 @@ class Plans:
 
     def forget(self, table_id: str) -> None:
         with self._lock:
-            self._known.pop(table_id, None)
+            known = self._known.pop(table_id, None)
+            if known is not None:
+                self._parsed.pop(known.query, None)
 
 
 def _texts(parsed: ParsedQuery) -> tuple[tuple[str, str], ...]:
