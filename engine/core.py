@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,8 @@ from engine.catalog.lease import Lease
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.dml import relations_of, retargeted, target_of
-from engine.compile.parse import Limits
+from engine.compile.functions import FunctionRules, VolatileFunctionPolicy
+from engine.compile.parse import Limits, ParsedQuery, ParsedView, naming_the_view
 from engine.errors import InvalidArgument, NotPopulated
 from engine.events import EventBus
 from engine.explain import Explainer
@@ -18,6 +21,7 @@ from engine.lake import queries, quoting, views
 from engine.lake.compute import SparkCompute
 from engine.lake.heads import HeadReader
 from engine.lake.session import SparkHost
+from engine.lake.views import of_query as show_query
 from engine.observe.history import History
 from engine.records import StreamTable
 from engine.refresh import verify
@@ -27,6 +31,7 @@ from engine.refresh.plans import Plans
 from engine.refresh.repair import Repairs
 from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources
+from engine.refresh.views import Views
 from engine.results import VerifyResult
 from engine.schedule.loop import Scheduler
 
@@ -47,6 +52,7 @@ class Core:
     scheduler: Scheduler
     repairs: Repairs
     explainer: Explainer
+    views: Views
 
     @staticmethod
     def build(
@@ -62,7 +68,10 @@ class Core:
     ) -> Core:
         limits = Limits(settings.compile.max_parse_depth, settings.compile.max_parse_nodes)
         compute = SparkCompute(host)
-        plans = Plans(catalog, compute, limits, settings.compile.dialect)
+        rules = FunctionRules(
+            VolatileFunctionPolicy(settings.compile.volatile_function_policy), settings.compile.immutable_functions
+        )
+        plans = Plans(catalog, compute, limits, rules, settings.compile.dialect)
         sources = Sources(catalog, compute, events, settings, clock)
         refresher = Refresher(catalog, compute, plans, ledger, events, settings, clock, lease.epoch)
         definitions = Definitions(
@@ -71,14 +80,17 @@ class Core:
         scheduler = Scheduler(catalog, lease, refresher, host, history, events, settings, clock)
         repairs = Repairs(catalog, definitions, refresher, events, warehouse)
         explainer = Explainer(catalog, host, plans, sources)
-        return Core(catalog, host, plans, sources, refresher, definitions, scheduler, repairs, explainer)
+        made = Views(catalog, compute, plans, events, limits, clock)
+        return Core(catalog, host, plans, sources, refresher, definitions, scheduler, repairs, explainer, made)
 
     # ---------------------------------------------------------------- reading
 
     def verify(self, table: StreamTable) -> VerifyResult:
         target = self.refresher.observer.target(table, self.catalog.get_progress(table.id))
         sources = [self.plans.relations.located(name) for name in table.sources]
-        return verify.verify(self.host.session(), table, self.plans.plan_of(table).canonical_query, target, sources)
+        plan = self.plans.plan_of(table)
+        me = SparkCompute(self.host).evaluates(datetime.now(UTC)) if plan.replay is not None else None
+        return verify.verify(self.host.session(), table, plan, target, sources, me)
 
     def preview(self, table: StreamTable, limit: int) -> pa.Table:
         self._refuse_unpopulated(table.name)
@@ -92,14 +104,25 @@ class Core:
         )
 
     def select(self, text: str) -> pa.Table:
-        names = relations_of(text)
-        for name in names:
-            if name.casefold() in {table.name.casefold() for table in self.catalog.stream_tables()}:
-                self._refuse_unpopulated(name)
-        self.plans.relations.show_latest(self.host.session(), names)
+        self._show_latest(relations_of(text))
         self.host.analyze(text)  # its errors have names and positions
         queries.tune(self.host.session(), small=False)
         return queries.collect(queries.run(self.host.session(), text, "the query"), "the query")
+
+    def _show_latest(self, names: tuple[str, ...]) -> None:
+        """Sources, stream tables and views, with all that views read, as they are now."""
+        views = {view.name.casefold(): view for view in self.catalog.views()}
+        inside = {name: self.plans.parsed(views[name.casefold()].query) for name in names if name.casefold() in views}
+        read = dict.fromkeys((*(name for name in names if name not in inside), *_all_sources(inside.values())))
+        for name in read:
+            if name.casefold() in {table.name.casefold() for table in self.catalog.stream_tables()}:
+                self._refuse_unpopulated(name)
+        session = self.host.session()
+        self.plans.relations.show_latest(session, tuple(read))
+        for name, parsed in inside.items():
+            for part in (*parsed.views, ParsedView(name, parsed)):
+                with naming_the_view(part.name, None):
+                    show_query(session, part.name, part.query.text)
 
     def _refuse_unpopulated(self, name: str) -> None:
         table = self.catalog.get_stream_table(name)
@@ -110,13 +133,20 @@ class Core:
 
     def change_source(self, text: str) -> int:
         name, _, _ = target_of(text)
+        if self.views.find(name) is not None:
+            raise InvalidArgument(f"{name} is a view: it has no rows of its own", hint="change what it reads")
         located = self.plans.relations.located(name)
         if located.is_stream_table:
             raise InvalidArgument(
                 f"{located.name} is a stream table: only its query decides what is in it", hint="change its sources"
             )
         session = self.host.session()
-        self.plans.relations.show_latest(session, relations_of(text))
+        self._show_latest(relations_of(text))
         queries.tune(session, small=False)
         queries.run(session, retargeted(text, quoting.table(located.path)), f"changing {located.name}")
         return HeadReader().head(located.path).version
+
+
+def _all_sources(queries: Iterable[ParsedQuery]) -> Iterator[str]:
+    for query in queries:
+        yield from query.sources

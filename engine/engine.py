@@ -34,9 +34,18 @@ from engine.records import (
     SparkStatus,
     StreamTable,
     StreamTableStatus,
+    View,
 )
 from engine.refresh.status import status_of
-from engine.results import CreateResult, DropResult, RepairResult, SqlResult, VerifyResult, VersionInfo
+from engine.results import (
+    CreateResult,
+    DropResult,
+    RepairResult,
+    SqlResult,
+    VerifyResult,
+    VersionInfo,
+    ViewResult,
+)
 from engine.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -383,6 +392,21 @@ class Engine(ExplainVerbs):
 
     def drop_source(self, name: str, *, if_exists: bool = False) -> bool:
         return self._writing.sources.drop(name, if_exists=if_exists)
+
+    # ---------------------------------------------------------------- views
+
+    def create_view(self, name: str, query: str, *, or_replace: bool = False) -> ViewResult:
+        """Stream tables that read a view with another text are rebuilt at their next refresh."""
+        self._host.start()
+        made = self._writing.views.create(name, query, or_replace=or_replace)
+        self._core.scheduler.wake()
+        return made
+
+    def drop_view(self, name: str, *, if_exists: bool = False) -> bool:
+        return self._writing.views.drop(name, if_exists=if_exists)
+
+    def views(self) -> tuple[View, ...]:
+        return self._catalog.views()
 
     # ---------------------------------------------------------------- SQL
 

@@ -72,6 +72,7 @@ class ReasonCode(StrEnum):
     NEGATIVE_MULTIPLICITY = "negative_multiplicity"
     TAMPERED = "tampered"
     VOLATILE = "volatile"
+    STABLE = "stable"
     CANCELLED = "cancelled"
     OVERTAKEN = "overtaken"
     FAILED = "failed"
@@ -111,6 +112,18 @@ Frontier = dict[str, SourceVersion]
 
 
 @dataclass(frozen=True)
+class Evaluated:
+    """When and by whom an answer was computed that depends on it."""
+
+    #: what the clock showed to the query
+    at: datetime
+    #: as whom, in which catalog and schema
+    session: str
+    #: which Spark
+    version: str
+
+
+@dataclass(frozen=True)
 class Column:
     name: str
     #: as Spark spells it: `bigint`, `decimal(12,2)`, `array<string>` …
@@ -141,6 +154,16 @@ class Source:
     cdc_mode: CdcMode = CdcMode.AUTO
     key: tuple[str, ...] = ()
     added_at: datetime | None = None
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """A query under a name. Whatever names it means its text."""
+
+    name: str
+    query: str
+    created_at: datetime | None = None
     owner: str = ""
 
 
@@ -246,6 +269,8 @@ class RefreshRecord:
     operators: tuple[OperatorStats, ...] = ()
     #: the maintenance statement as Spark ran it
     sql: str = ""
+    #: what the clock showed to a query that reads it
+    evaluated_at: datetime | None = None
     error: str | None = None
     error_code: str | None = None
     error_hint: str | None = None
@@ -340,6 +365,9 @@ class EventKind(StrEnum):
     SOURCE_ADDED = "source_added"
     SOURCE_DROPPED = "source_dropped"
     SOURCE_SCHEMA_CHANGED = "source_schema_changed"
+    VIEW_CREATED = "view_created"
+    VIEW_REPLACED = "view_replaced"
+    VIEW_DROPPED = "view_dropped"
     REINITIALIZE_NEEDED = "reinitialize_needed"
     REPAIRED = "repaired"
     CDC_MODE_CHANGED = "cdc_mode_changed"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import Position, TrickleError
-from engine.records import Column, Frontier, Notice, Reason, RefreshRecord, StreamTable, StreamTableStatus
+from engine.records import Column, Frontier, Notice, Reason, RefreshRecord, StreamTable, StreamTableStatus, View
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,16 @@ class CreateResult:
 class DropResult:
     dropped: tuple[str, ...]
     notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class ViewResult:
+    view: View
+    replaced: bool
+    #: False where it had this very text before
+    changed: bool
+    #: the stream tables that are rebuilt at their next refresh
+    rebuilt: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -256,7 +266,7 @@ class RepairResult:
 class SqlResult:
     """What one SQL statement gave: rows, or the result of a verb, or both."""
 
-    #: the statement's kind: 'select', 'create', 'drop', 'refresh', 'show', 'explain', 'dml', 'source'
+    #: the statement's kind: 'select', 'create', 'drop', 'refresh', 'show', 'explain', 'dml', 'source', 'view'
     kind: str
     #: a pyarrow.Table for statements that give rows
     rows: Any | None = None

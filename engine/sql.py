@@ -51,6 +51,13 @@ def _run(engine: Engine, statement: s.Statement) -> SqlResult:
             return SqlResult("source", value=engine.add_source(name, path, **options))
         case s.DropSource(name=name, if_exists=if_exists):
             return SqlResult("source", value=engine.drop_source(name, if_exists=if_exists))
+        case s.CreateView(name=name, query=query, query_position=place, or_replace=or_replace):
+            made = _placed(place, lambda: engine.create_view(name, query, or_replace=or_replace))
+            return SqlResult("view", value=made)
+        case s.DropView(name=name, if_exists=if_exists):
+            return SqlResult("view", value=engine.drop_view(name, if_exists=if_exists))
+        case s.ShowViews():
+            return SqlResult("show", value=engine.views())
         case s.Select(text=text, position=place):
             return SqlResult("select", rows=_placed(place, lambda: engine.select(text)))
         case s.Dml(text=text, position=place):

@@ -13,10 +13,11 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from engine.catalog import migrations
 from engine.catalog.disk import refuse_network_disk
 from engine.catalog.migrations import (
     APPLICATION_ID,
@@ -113,7 +114,7 @@ class Database:
         except sqlite3.Error as error:
             raise self._typed(error) from error
         except UnicodeDecodeError as error:
-            # a damaged schema is told in words that hold its damaged bytes
+            # of a name in the damaged file: Python reads it and not SQLite
             raise corrupt(self.path, str(error)) from error
 
     def _connection(self) -> sqlite3.Connection:
@@ -151,6 +152,19 @@ def open_database(path: Path, *, read_only: bool) -> Database:
         database.close()
         raise
     return database
+
+
+def migrate(path: Path, *, dry_run: bool = False) -> int:
+    """Brings the catalog of an older program up to date; how many steps that takes."""
+    check_file(path)
+    try:
+        with closing(_connect(path, read_only=dry_run)) as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > SCHEMA_VERSION:
+                check_version(version, path, read_only=False)
+            return len(migrations.pending(version)) if dry_run else migrations.migrate(connection)
+    except sqlite3.Error as error:
+        raise typed_error(error, path) from error
 
 
 def check_file(path: Path) -> None:

@@ -12,7 +12,15 @@ SCHEMA_VERSION = 2
 
 #: MIGRATIONS[n] is the SQL that turns schema n into schema n + 1
 MIGRATIONS: dict[int, str] = {
-    1: "ALTER TABLE stream_tables ADD COLUMN written_json TEXT;",
+    1: """
+ALTER TABLE stream_tables ADD COLUMN written_json TEXT;
+CREATE TABLE views (
+    name       TEXT PRIMARY KEY COLLATE NOCASE,
+    query      TEXT NOT NULL,
+    created_at TEXT,
+    owner      TEXT NOT NULL
+) WITHOUT ROWID;
+""",
 }
 
 #: says in the file's header that it is ours: "TRKL"

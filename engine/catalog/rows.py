@@ -20,6 +20,7 @@ from engine.records import (
     Severity,
     Source,
     StreamTable,
+    View,
     Written,
 )
 
@@ -50,6 +51,11 @@ def source(path: Path, row: sqlite3.Row) -> Source:
             added_at=time(row["added_at"]),
             owner=row["owner"],
         )
+
+
+def view(path: Path, row: sqlite3.Row) -> View:
+    with _Reading(path, f"view {row['name']}"):
+        return View(row["name"], row["query"], time(row["created_at"]), row["owner"])
 
 
 def stream_table(path: Path, row: sqlite3.Row, sources: tuple[str, ...]) -> StreamTable:

@@ -28,6 +28,14 @@ CREATE TABLE sources (
     owner    TEXT NOT NULL
 ) WITHOUT ROWID;
 
+-- Their names are no relation's name; whoever adds either looks, because nobody else writes meanwhile.
+CREATE TABLE views (
+    name       TEXT PRIMARY KEY COLLATE NOCASE,
+    query      TEXT NOT NULL,
+    created_at TEXT,
+    owner      TEXT NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE stream_tables (
     id               TEXT PRIMARY KEY,
     name             TEXT NOT NULL UNIQUE COLLATE NOCASE REFERENCES relations (name) ON DELETE CASCADE ON UPDATE CASCADE,
@@ -42,9 +50,9 @@ CREATE TABLE stream_tables (
     fingerprint      TEXT NOT NULL,
     append_only      INTEGER NOT NULL CHECK (append_only IN (0, 1)),
     full_reason_json TEXT,
-    comment          TEXT NOT NULL,
     -- the query as it was written, where that was not in Spark's SQL
-    written_json     TEXT
+    written_json     TEXT,
+    comment          TEXT NOT NULL
 ) WITHOUT ROWID;
 
 -- Which relations a stream table reads, in the order of its query.

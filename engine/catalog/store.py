@@ -21,6 +21,7 @@ from engine.records import (
     Event,
     Source,
     StreamTable,
+    View,
 )
 
 #: how many events are kept
@@ -106,6 +107,27 @@ class Catalog:
                 raise _not_found(connection, name, "source")
             _refuse_dependents(connection, row["name"], "source")
             connection.execute("DELETE FROM relations WHERE name = ?", (name,))
+
+    # --- views ---------------------------------------------------------------------------------------------
+
+    def save_view(self, view: View, *, replace: bool = False) -> None:
+        check_name(view.name)
+        with self._database.write() as connection:
+            if not replace:
+                _refuse_taken(connection, view.name)
+            connection.execute(
+                "REPLACE INTO views (name, query, created_at, owner) VALUES (?, ?, ?, ?)",
+                (view.name, view.query, time_text(view.created_at), view.owner),
+            )
+
+    def views(self) -> tuple[View, ...]:
+        with self._database.read() as connection:
+            found = connection.execute("SELECT * FROM views ORDER BY name COLLATE NOCASE").fetchall()
+        return tuple(rows.view(self.path, row) for row in found)
+
+    def drop_view(self, name: str) -> None:
+        with self._database.write() as connection:
+            connection.execute("DELETE FROM views WHERE name = ?", (name,))
 
     # --- stream tables -------------------------------------------------------------------------------------
 
@@ -315,10 +337,17 @@ def _write_reads(connection: sqlite3.Connection, table: StreamTable) -> None:
 
 
 def _take_name(connection: sqlite3.Connection, name: str, kind: str) -> None:
-    taken = connection.execute("SELECT name, kind FROM relations WHERE name = ?", (name,)).fetchone()
+    _refuse_taken(connection, name)
+    connection.execute("INSERT INTO relations (name, kind) VALUES (?, ?)", (name, kind))
+
+
+def _refuse_taken(connection: sqlite3.Connection, name: str) -> None:
+    taken = connection.execute(
+        "SELECT name, kind FROM relations WHERE name = ?1 UNION ALL SELECT name, 'view' FROM views WHERE name = ?1",
+        (name,),
+    ).fetchone()
     if taken is not None:
         raise _taken(taken)
-    connection.execute("INSERT INTO relations (name, kind) VALUES (?, ?)", (name, kind))
 
 
 def _rename(connection: sqlite3.Connection, old: str, new: str) -> None:
@@ -329,16 +358,16 @@ def _rename(connection: sqlite3.Connection, old: str, new: str) -> None:
 
 
 def _taken(row: sqlite3.Row) -> AlreadyExists:
-    drop = "trickle source drop" if row["kind"] == "source" else "trickle drop"
+    drop = {"source": "trickle source drop", "view": "trickle view drop"}.get(row["kind"], "trickle drop")
     return AlreadyExists(
         f"a {row['kind']} {row['name']} exists already",
-        detail="sources and stream tables share one namespace, without regard to case",
+        detail="sources, views and stream tables share one namespace, without regard to case",
         hint=f"choose another name, or remove it with `{drop} {row['name']}`",
     )
 
 
 def _not_found(connection: sqlite3.Connection, name: str, kind: str) -> NotFound:
-    found = connection.execute("SELECT name, kind FROM relations").fetchall()
+    found = connection.execute("SELECT name, kind FROM relations UNION ALL SELECT name, 'view' FROM views").fetchall()
     for row in found:
         if row["name"].lower() == name.lower():
             return NotFound(f"there is no {kind} {name}", hint=f"{row['name']} is a {row['kind']}")

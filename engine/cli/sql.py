@@ -11,10 +11,11 @@ from engine.cli.output import Column, Output, cell_text
 from engine.cli.session import open_engine, text_of
 from engine.cli.sources import print_sources
 from engine.cli.stream_tables import print_verdict
+from engine.cli.views import print_made, print_views
 from engine.cli.wording import refresh_line
 from engine.errors import QueryParseError, TrickleError
-from engine.records import RefreshRecord, SourceStatus, StreamTableStatus
-from engine.results import CreateResult, DropResult, SqlResult, Validation, VerifyResult
+from engine.records import RefreshRecord, SourceStatus, StreamTableStatus, View
+from engine.results import CreateResult, DropResult, SqlResult, Validation, VerifyResult, ViewResult
 
 if TYPE_CHECKING:
     from engine.compile.statements import Statement
@@ -85,6 +86,8 @@ def _needs_spark(statement: Statement) -> bool:
         kinds.ResumeStreamTable,
         kinds.DropStreamTable,
         kinds.DropSource,
+        kinds.DropView,
+        kinds.ShowViews,
         kinds.CreateSource,
     )
     return not isinstance(statement, without)
@@ -115,6 +118,10 @@ def print_result(result: SqlResult, out: Output) -> None:
             out.line(f"{status.name}: {status.state.value}")
         case _, SourceStatus() as status:
             out.line(f"source {status.source.name}: {status.source.path}")
+        case _, ViewResult() as made:
+            print_made(made, out)
+        case _, (View(), *_) as views:
+            print_views(views, out)
         case _, (SourceStatus(), *_) as sources:
             print_sources(sources, out)
         case _, (StreamTableStatus(), *_) as statuses:

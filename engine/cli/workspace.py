@@ -1,4 +1,4 @@
-"""init, repair, config, version, completions."""
+"""init, migrate, repair, config, version, completions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     init.add_argument("directory", nargs="?", default=None, help="where; default: here")
     init.add_argument("--name", help="what it is called on screen; default: the folder's name")
     init.set_defaults(run=run_init)
+
+    migrate = commands.add_parser(
+        "migrate",
+        help="bring the workspace of an older Trickle up to date",
+        description="Brings the catalog of an older Trickle up to date. No other Trickle may use it meanwhile.",
+    )
+    migrate.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    migrate.set_defaults(run=run_migrate)
 
     repair = commands.add_parser(
         "repair",
@@ -52,6 +60,19 @@ def run_init(args: Namespace, out: Output) -> int:
         return 0
     out.line(f"made the workspace {root}")
     out.line("next: trickle source add NAME --path PATH, then trickle create NAME 'SELECT …'")
+    return 0
+
+
+def run_migrate(args: Namespace, out: Output) -> int:
+    from engine.catalog.database import migrate
+
+    steps = migrate(workspace_of(args).catalog_file, dry_run=args.dry_run)
+    if out.as_json:
+        out.json({"steps": steps, "dry_run": args.dry_run})
+    elif not steps:
+        out.line("nothing to do")
+    else:
+        out.line(f"{steps} step{'s' if steps > 1 else ''} {'would be' if args.dry_run else 'were'} taken")
     return 0
 
 

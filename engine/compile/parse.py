@@ -7,8 +7,9 @@ bounded size, and that what sqlglot understood can be pointed at.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 import sqlglot
 from sqlglot import exp
@@ -17,7 +18,18 @@ from sqlglot.errors import SqlglotError
 from engine.compile import functions
 from engine.compile.dialect import Spark4
 from engine.compile.positions import position
-from engine.errors import NotFound, Position, QueryParseError, QueryTooComplex, VolatileFunction
+from engine.errors import (
+    CycleDetected,
+    NotFound,
+    Position,
+    QueryParseError,
+    QueryTooComplex,
+    TrickleError,
+    VolatileFunction,
+)
+from engine.records import View
+
+_UNKNOWN = functions.Kind.UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -30,29 +42,125 @@ class Limits:
 class ParsedQuery:
     text: str
     tree: exp.Query
-    #: names of the relations it reads, as written first, in order of appearance
-    sources: tuple[str, ...]
+    #: names of relations and views in its own text, as written first, in order of appearance
+    named: tuple[str, ...]
+    #: the views that it reads, also through others: each behind those that it reads itself
+    views: tuple[ParsedView, ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the relations that it reads, through views too."""
+        views = {view.name.casefold(): view for view in self.views}
+        found: dict[str, str] = {}
+        for name in self.named:
+            view = views.get(name.casefold())
+            for each in (name,) if view is None else view.query.sources:
+                found.setdefault(each.casefold(), each)
+        return tuple(found.values())
+
+    @property
+    def texts(self) -> tuple[ParsedQuery, ...]:
+        """Itself and the views, each as it is written; views first."""
+        return (*(view.query for view in self.views), self)
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Calls of what the parser does not know: somebody may have defined them."""
-        return tuple(sorted({_full_name(call) for call in self.tree.find_all(exp.Anonymous)}))
+        """Those that are none of Spark's own: somebody defined them, and may define them anew."""
+        called = (name for each in self.texts for _, name in functions.calls(each.tree))
+        return tuple(sorted({name for name in called if functions.kind(name) is _UNKNOWN}))
 
     def rendered(self, pretty: bool = False) -> str:
         """The query as sqlglot understood it; Spark must find that it means the same as `text`."""
         return self.tree.sql(dialect=Spark4, pretty=pretty)
 
 
-def _full_name(call: exp.Anonymous) -> str:
-    name: str = call.name
-    inner: exp.Expr = call
-    while isinstance(inner.parent, exp.Dot) and inner.parent.expression is inner:
-        name, inner = f"{inner.parent.this.sql(dialect=Spark4)}.{name}", inner.parent
-    return name.lower()
+@dataclass(frozen=True)
+class ParsedView:
+    name: str
+    query: ParsedQuery
 
 
-def parse(text: str, limits: Limits | None = None) -> ParsedQuery:
+def parse(text: str, limits: Limits | None = None, views: Iterable[View] = ()) -> ParsedQuery:
+    """The query together with the texts of the views that it reads; `views` are all there are."""
     limits = limits or Limits()
+    known = {view.name.casefold(): view for view in views}
+    reader = _Reader(limits, known)
+    parsed = reader.query(text, ())
+    if _size(parsed) > limits.max_nodes:
+        raise _too_large(limits)
+    return parsed
+
+
+def _size(query: ParsedQuery) -> int:
+    """In nodes, with a view as often as it is named."""
+    sizes: dict[str, int] = {}
+
+    def size(tree: exp.Expr) -> int:
+        named = (node.name.casefold() if isinstance(node, exp.Table) else "" for node in tree.walk())
+        return sum(1 + sizes.get(name, 0) for name in named)
+
+    for view in query.views:
+        sizes[view.name.casefold()] = size(view.query.tree)
+    return size(query.tree)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    limits: Limits
+    #: by folded name
+    known: Mapping[str, View]
+    #: each view once, behind those that it reads
+    found: dict[str, ParsedView] = field(default_factory=dict)
+
+    def query(self, text: str, inside: tuple[str, ...]) -> ParsedQuery:
+        """`inside`: the views that lead here."""
+        alone = _parse_alone(text, self.limits)
+        used: dict[str, ParsedView] = {}
+        for name in alone.named:
+            folded = name.casefold()
+            if folded in self.known:
+                view = self._view(self.known[folded], alone, inside)
+                used |= {each.name.casefold(): each for each in (*view.query.views, view)}
+        return replace(alone, views=tuple(used.values()))
+
+    def _view(self, view: View, named_by: ParsedQuery, inside: tuple[str, ...]) -> ParsedView:
+        place = place_of(named_by, view.name)
+        if view.name in inside:
+            around = " → ".join((*inside[inside.index(view.name) :], view.name))
+            raise CycleDetected(f"the view {view.name} would read itself", detail=around, position=place)
+        if len(inside) >= self.limits.max_depth:
+            raise _too_deep(self.limits)
+        folded = view.name.casefold()
+        if folded not in self.found:
+            with naming_the_view(view.name, place):
+                query = self.query(view.query, (*inside, view.name))
+            self.found[folded] = ParsedView(view.name, query)
+        return self.found[folded]
+
+
+@contextmanager
+def naming_the_view(name: str, place: Position | None) -> Iterator[None]:
+    """Errors inside a view's text tell its name, and point to where the text around names it."""
+    try:
+        yield
+    except TrickleError as error:
+        within = f", {error.position}" if error.position is not None else ""
+        error.message = f"{error.message} (in the view {name}{within})"
+        error.args = (error.message,)
+        error.position = place
+        raise
+
+
+def place_of(query: ParsedQuery, name: str) -> Position | None:
+    """Where a relation is named first in a query's own text, or else the view that leads to it."""
+    places, folded = table_positions(query), name.casefold()
+    if folded in places:
+        return places[folded]
+    leading = (v for v in query.views if folded in {each.name.casefold() for each in v.query.views})
+    return next((places[v.name.casefold()] for v in leading if v.name.casefold() in places), None)
+
+
+def _parse_alone(text: str, limits: Limits) -> ParsedQuery:
     try:
         statements = [each for each in sqlglot.parse(text, dialect=Spark4) if each is not None]
     except RecursionError:
@@ -80,7 +188,7 @@ def parse(text: str, limits: Limits | None = None) -> ParsedQuery:
 def unknown_relation(name: str, known: Iterable[str], where: Position | None) -> NotFound:
     near = difflib.get_close_matches(name, list(known), n=1)
     return NotFound(
-        f"there is no source or stream table named {name}",
+        f"there is no source, view or stream table named {name}",
         position=where,
         hint=f"did you mean {near[0]}?" if near else "`trickle source add NAME --path PATH` makes one known",
     )
@@ -138,12 +246,14 @@ def guard(tree: exp.Expr, limits: Limits) -> None:
         depth += 1
         nodes += len(level)
         if nodes > limits.max_nodes:
-            raise QueryTooComplex(
-                f"the query has more than {limits.max_nodes:,} parts", hint="raise compile.max_parse_nodes"
-            )
+            raise _too_large(limits)
         if depth > limits.max_depth:
             raise _too_deep(limits)
         level = [child for node in level for child in node.iter_expressions()]
+
+
+def _too_large(limits: Limits) -> QueryTooComplex:
+    return QueryTooComplex(f"the query has more than {limits.max_nodes:,} parts", hint="raise compile.max_parse_nodes")
 
 
 def _too_deep(limits: Limits) -> QueryTooComplex:

@@ -1,6 +1,7 @@
 """The journey of a query, in the order in which it happens:
 
-    text ─ parse ─ analyse (Spark) ─ lower ─ PLAN_RULES ─ keep (differentiate) ─ PLAN_RULES ─ MaintenancePlan
+    text ─ parse ─ analyse (Spark) ─ rule on functions ─ lower ─ PLAN_RULES ─ keep (differentiate) ─ PLAN_RULES
+         ─ MaintenancePlan
 
 Pure but for the questions to Spark, which gives names and types and is asked through `Analyzer`.
 """
@@ -8,26 +9,36 @@ Pure but for the questions to Spark, which gives names and types and is asked th
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+from sqlglot.errors import SqlglotError
 
 from engine.algebra.display import describe
 from engine.algebra.nodes import Node, Scan
 from engine.algebra.trees import leaves
+from engine.algebra.types import INSTEAD, has_unreadable_changes, unstorable
+from engine.compile import functions
 from engine.compile.differentiate import rule_of
 from engine.compile.exactness import refuse_inexact_decisions
 from engine.compile.keep import Kept, choose
 from engine.compile.lower import Relations, lower, rename_outputs
 from engine.compile.optimize import PLAN_RULES, Rule, optimize
-from engine.compile.parse import Limits, ParsedQuery, parse, table_positions, unknown_relation
+from engine.compile.parse import Limits, ParsedQuery, naming_the_view, parse, place_of, unknown_relation
 from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render, render_call
+from engine.compile.replay import replay_of
 from engine.compile.warnings import warnings_of
 from engine.errors import InvalidArgument, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
-from engine.records import Column, Notice, Reason, ReasonCode
+from engine.lake.opinion import Opinion
+from engine.lake.sql_functions import SqlFunction
+from engine.records import Column, Notice, Reason, ReasonCode, View
 from engine.results import PlanNode
+
+T = TypeVar("T")
+Volatility = functions.Volatility
 
 #: what Delta refuses in a column name without column mapping
 ILLEGAL_IN_NAMES = " ,;{}()\n\t="
@@ -40,6 +51,18 @@ class Analyzer(Protocol):
 
     def same_semantics(self, one: str, other: str) -> bool: ...
 
+    def opinion(self, sql: str) -> Opinion:
+        """Would it give the same answer again?"""
+
+    def look_up(self, function: str) -> SqlFunction | None:
+        """What somebody wrote in SQL; None for all other functions."""
+
+    def kind_of(self, function: str) -> functions.Kind:
+        """Of a function that is not written in SQL: one value for each row, or for each group?"""
+
+    def show_view(self, name: str, sql: str) -> None:
+        """From now on a query means this text by the name."""
+
     def meaning(self, functions: tuple[str, ...]) -> str:
         """What outside of its text decides what a query means: settings, and the bodies of these functions."""
 
@@ -50,8 +73,12 @@ class Request:
     #: every source and stream table that a query may name
     relations: Mapping[str, tuple[Column, ...]]
     limits: Limits = field(default_factory=Limits)
+    #: all the views that it may name
+    views: tuple[View, ...] = ()
     #: asked for refresh_mode FULL: what cannot be maintained is no obstacle
     full: bool = False
+    #: what the settings say of functions
+    functions: functions.FunctionRules = field(default_factory=functions.FunctionRules)
     #: what makes the plan cheaper; the plan is as right without
     rules: tuple[Rule, ...] = PLAN_RULES
 
@@ -60,53 +87,99 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     """The plan of a query, also when it can only be recomputed. Raises for what is wrong with the query itself."""
     began = time.perf_counter()
     asked = _Timed(analyzer)
-    parsed = parse(request.text, request.limits)
-    sources = _known_sources(parsed, request.relations)
+    parsed = parse(request.text, request.limits, request.views)
+    sources = known_sources(parsed, request.relations)
+    if not sources:
+        raise QueryParseError(
+            "the query reads no source, so its result would never change",
+            hint="create an ordinary table instead",
+        )
+    for view in parsed.views:
+        with naming_the_view(view.name, place_of(parsed, view.name)):
+            asked.show_view(view.name, view.query.text)
     pictures = [Picture("parse", parsed.rendered(pretty=True), None, _ms_since(began))]
     visible, notices = _legal_names(asked.describe(parsed.text))
     relations = {name.casefold(): (name, request.relations[name]) for name in sources}
-    volatile, root, kept, reason = False, None, None, None
+    known = functions.declared(
+        [each.tree for each in parsed.texts], request.functions.immutable, asked.look_up, asked.kind_of
+    )
+    ruling = _ruling(parsed, known, request, asked)
+    notices += ruling.notices
+    root, kept, reason = None, None, ruling.reason
     unique: tuple[str, ...] = ()
     try:
-        root, made = _canonical(parsed, relations, visible, asked, request.rules)
-        _trust(parsed, asked)
-        pictures += made.pictures
-        notices += made.notices
-        unique = made.made_unique
-        kept, keeping = _keep(root, request.rules)
-        pictures += keeping
-        notices += warnings_of(root, kept, parsed.text)
+        if ruling.volatility is not Volatility.VOLATILE:
+            root, made = _canonical(parsed, relations, visible, asked, request.rules, known.functions)
+            _trust(parsed, asked)
+            pictures += made.pictures
+            notices += made.notices
+            unique = made.made_unique
+        if root is not None and ruling.reason is None:
+            kept, keeping = _keep(root, request.rules)
+            pictures += keeping
+            notices += warnings_of(root, kept, parsed.text)
     except UnsupportedOperator as error:
-        if request.full:
+        if ruling.reason is not None:
+            pass  # it is recomputed anyway
+        elif request.full:
             reason = Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL")
         else:
             reason = Reason(ReasonCode.UNSUPPORTED, error.message, error.position, error.fragment)
-        kept = None
+        kept, unique = None, ()
     except VolatileFunction as error:
+        # that the order of rows decides is found out by looking closer
         if not request.full:
             raise
-        volatile = True
-        reason = Reason(ReasonCode.VOLATILE, error.message, error.position, error.fragment)
-        notices += (Notice(f"{error.message}: each refresh recomputes everything, and verify cannot compare"),)
+        ruling = functions.volatile_in_full(error)
+        reason, unique = ruling.reason, ()
+        notices += ruling.notices
     used = _used(kept.full) if kept else {name: request.relations[name] for name in sources}
-    return MaintenancePlan(
+    plan = MaintenancePlan(
         query=request.text,
+        views=tuple((view.name, view.query.text) for view in parsed.views),
         sources=sources,
         used_columns=used,
-        root=root if kept else None,
+        root=root if kept or unique else None,
         kept=kept,
         full_reason=reason,
         visible=visible,
         pictures=tuple(pictures),
         notices=notices,
         tree=plan_tree(root, kept) if kept and root else _opaque_tree(sources, reason),
-        volatile=volatile,
-        functions=parsed.functions,
-        meaning=asked.meaning(parsed.functions),
-        made_unique=unique if kept else (),
-        planning_ms=_ms_since(began) - asked.spent_ms,
-        analysis_ms=asked.spent_ms,
+        replay=None,
+        functions=known.names,
+        meaning=asked.meaning(known.names),
+        made_unique=unique,
+        planning_ms=0.0,
+        analysis_ms=0.0,
     )
+    if ruling.volatility is Volatility.STABLE:
+        plan = replace(plan, replay=replay_of(plan.canonical_query, plan.views, asked))
+    return replace(plan, planning_ms=_ms_since(began) - asked.spent_ms, analysis_ms=asked.spent_ms)
+
+
+def _ruling(parsed: ParsedQuery, known: functions.Declared, request: Request, asked: _Timed) -> functions.Ruling:
+    """Raises for what may not be maintained; says why where it has to be recomputed."""
+
+    def of(query: ParsedQuery) -> functions.Ruling:
+        return functions.rule(
+            functions.classify(query.tree, known.functions),
+            query.text,
+            full=request.full,
+            policy=request.functions.policy,
+            opinion=asked.opinion(query.text),
+            overruled=known.overruled,
+        )
+
+    decisive = functions.Ruling(Volatility.IMMUTABLE)
+    for view in parsed.views:
+        place = place_of(parsed, view.name)
+        with naming_the_view(view.name, place):
+            found = of(view.query)
+        if functions.worst(decisive.volatility, found.volatility) is not decisive.volatility:
+            decisive = found.in_view(view.name, place)
+    found = of(parsed)
+    return decisive if functions.worst(decisive.volatility, found.volatility) is decisive.volatility else found
 
 
 @dataclass(frozen=True)
@@ -117,15 +190,25 @@ class _Made:
 
 
 def _canonical(
-    parsed: ParsedQuery, relations: Relations, visible: tuple[Column, ...], asked: _Timed, rules: tuple[Rule, ...]
+    parsed: ParsedQuery,
+    relations: Relations,
+    visible: tuple[Column, ...],
+    asked: _Timed,
+    rules: tuple[Rule, ...],
+    known: Mapping[str, functions.Function],
 ) -> tuple[Node, _Made]:
     began, before = time.perf_counter(), asked.spent_ms
-    lowered, context = lower(
-        parsed,
-        relations,
-        lambda node: _described(asked, render(node)),
-        lambda node, call: _described(asked, render_call(node, call)),
-    )
+    try:
+        lowered, context = lower(
+            parsed,
+            relations,
+            lambda node: _described(asked, render(node)),
+            lambda node, call: _described(asked, render_call(node, call)),
+            known,
+        )
+    except SqlglotError as error:
+        text = str(error).splitlines()[0]
+        raise UnsupportedOperator("a type in this query is not understood by Trickle", detail=text) from error
     if len(lowered.visible) != len(visible):
         raise UnsupportedOperator("Spark gives this query other columns than its text seems to have")
     root: Node = rename_outputs(lowered, [c.name for c in visible], [c.type for c in visible])
@@ -158,21 +241,40 @@ def _keep(root: Node, rules: tuple[Rule, ...]) -> tuple[Kept, tuple[Picture, ...
     full, change = optimized("full", kept.full), optimized("change", kept.change)
     first, append = optimized("first", kept.first), optimized("append", kept.append)
     made = replace(kept, full=full or kept.full, change=change or kept.change, first=first, append=append)
+    _refuse_odd_types(made)
     return made, tuple(pictures)
 
 
-def _known_sources(parsed: ParsedQuery, relations: Mapping[str, object]) -> tuple[str, ...]:
+def _refuse_odd_types(kept: Kept) -> None:
+    """A query may compute with types that cannot be stored, or whose changes cannot be read; its maintenance cannot."""
+    for column in kept.hidden:
+        if unstorable(column.type) is not None:
+            raise UnsupportedOperator(
+                f"a value of type {column.type}, which would have to be stored, cannot be maintained differentially"
+            )
+    for name, columns in _used(kept.full).items():
+        for column in columns:
+            if has_unreadable_changes(column.type):
+                raise UnsupportedOperator(
+                    f"changes of {name}.{column.name}, which is of type {column.type}, cannot be read"
+                )
+
+
+def known_sources(parsed: ParsedQuery, relations: Mapping[str, object]) -> tuple[str, ...]:
+    """What it reads, as it is called in the workspace. Every name in its texts must be known."""
     known = {name.casefold(): name for name in relations}
-    places = table_positions(parsed)
-    for name in parsed.sources:
-        if name.casefold() not in known:
-            raise unknown_relation(name, relations, places.get(name.casefold()))
-    if not parsed.sources:
-        raise QueryParseError(
-            "the query reads no source, so its result would never change",
-            hint="create an ordinary table instead",
-        )
+    views = {view.name.casefold(): view for view in parsed.views}
+    for view in parsed.views:
+        with naming_the_view(view.name, place_of(parsed, view.name)):
+            _refuse_unknown(view.query, relations, known.keys() | views.keys())
+    _refuse_unknown(parsed, relations, known.keys() | views.keys())
     return tuple(known[name.casefold()] for name in parsed.sources)
+
+
+def _refuse_unknown(query: ParsedQuery, relations: Mapping[str, object], known: Collection[str]) -> None:
+    for name in query.named:
+        if name.casefold() not in known:
+            raise unknown_relation(name, relations, place_of(query, name))
 
 
 def _described(asked: _Timed, sql: str) -> tuple[Column, ...]:
@@ -189,6 +291,13 @@ def _described(asked: _Timed, sql: str) -> tuple[Column, ...]:
 
 def _trust(parsed: ParsedQuery, asked: _Timed) -> None:
     """The parser is not believed: Spark must find that its reading means the same as the text."""
+    for view in parsed.views:
+        with naming_the_view(view.name, place_of(parsed, view.name)):
+            _trust_alone(view.query, asked)
+    _trust_alone(parsed, asked)
+
+
+def _trust_alone(parsed: ParsedQuery, asked: _Timed) -> None:
     try:
         trusted = asked.same_semantics(parsed.text, parsed.rendered())
     except QueryError:
@@ -216,6 +325,13 @@ def _legal_names(columns: tuple[Column, ...]) -> tuple[tuple[Column, ...], tuple
             raise QueryParseError(f"two columns are named {name}", hint="rename one with AS")
         if column.type == "void":
             raise QueryParseError(f"the column {name} is always NULL and has no type", hint="cast it")
+        odd = unstorable(column.type)
+        if odd is not None:
+            raise QueryParseError(
+                f"the column {name} cannot be stored",
+                detail=f"it is of type {column.type}, which Delta tables do not have",
+                hint=INSTEAD[odd],
+            )
         legal.append(replace(column, name=name))
     return tuple(legal), tuple(notices)
 
@@ -259,24 +375,31 @@ class _Timed:
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         if sql not in self._answers:
-            began = time.perf_counter()
-            try:
-                self._answers[sql] = self._analyzer.describe(sql)
-            finally:
-                self.spent_ms += _ms_since(began)
+            self._answers[sql] = self._timed(lambda: self._analyzer.describe(sql))
         return self._answers[sql]
 
     def same_semantics(self, one: str, other: str) -> bool:
-        began = time.perf_counter()
-        try:
-            return self._analyzer.same_semantics(one, other)
-        finally:
-            self.spent_ms += _ms_since(began)
+        return self._timed(lambda: self._analyzer.same_semantics(one, other))
+
+    def opinion(self, sql: str) -> Opinion:
+        return self._timed(lambda: self._analyzer.opinion(sql))
+
+    def show_view(self, name: str, sql: str) -> None:
+        self._timed(lambda: self._analyzer.show_view(name, sql))
+
+    def kind_of(self, function: str) -> functions.Kind:
+        return self._timed(lambda: self._analyzer.kind_of(function))
+
+    def look_up(self, function: str) -> SqlFunction | None:
+        return self._timed(lambda: self._analyzer.look_up(function))
 
     def meaning(self, functions: tuple[str, ...]) -> str:
+        return self._timed(lambda: self._analyzer.meaning(functions))
+
+    def _timed(self, ask: Callable[[], T]) -> T:
         began = time.perf_counter()
         try:
-            return self._analyzer.meaning(functions)
+            return ask()
         finally:
             self.spent_ms += _ms_since(began)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlglot import exp
 
@@ -12,7 +13,8 @@ from engine.algebra.nodes import Node
 from engine.compile.keep import Kept
 from engine.compile.picture import Picture, draw
 from engine.compile.render import render
-from engine.records import Column, Notice, Reason
+from engine.compile.replay import Replay
+from engine.records import Column, Notice, Reason, ReasonCode
 from engine.results import PlanNode, Stage
 
 #: counts up when the same query is kept in another form, so that stored tables of the old form are rebuilt
@@ -22,6 +24,8 @@ LAYOUT = 1
 @dataclass(frozen=True)
 class MaintenancePlan:
     query: str
+    #: names and texts of the views that it reads, each behind those that it reads itself
+    views: tuple[tuple[str, str], ...]
     #: sources under their names in the workspace, in order of appearance
     sources: tuple[str, ...]
     #: the columns of each source that the query reads
@@ -35,9 +39,9 @@ class MaintenancePlan:
     pictures: tuple[Picture, ...]
     notices: tuple[Notice, ...]
     tree: PlanNode
-    #: an answer that changes by itself: there is no NO_DATA, and verify has nothing to compare with
-    volatile: bool
-    #: those that are perhaps not Spark's own
+    #: how an answer that changes with the time is computed a second time; None for all others, and for random ones
+    replay: Replay | None
+    #: those that are none of Spark's own, also those that are called inside of them
     functions: tuple[str, ...]
     #: what else than its text decided what the query means, when the plan was made
     meaning: str
@@ -52,6 +56,18 @@ class MaintenancePlan:
         if not self.made_unique or self.root is None:
             return self.query
         return render(self.root, lambda leaf: exp.to_table(f'"{leaf.name}"'), pretty=True)
+
+    def query_at(self, moment: datetime | None) -> str:
+        """The canonical query; with the moment in place of the clock, where there is one and that can be."""
+        if moment is None or self.replay is None:
+            return self.canonical_query
+        return self.replay.at(self.canonical_query, moment)
+
+    def views_at(self, moment: datetime | None) -> tuple[tuple[str, str], ...]:
+        """What has to be shown under the names of the views, in this order."""
+        if moment is None or self.replay is None:
+            return self.views
+        return tuple((name, self.replay.at(text, moment, view=name)) for name, text in self.views)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -69,11 +85,29 @@ class MaintenancePlan:
     @property
     def fingerprint(self) -> str:
         """Changes when the same text would mean, or be stored as, something else."""
+        reason = self.full_reason
         parts = [
             f"layout {LAYOUT}",
+            reason.code if reason is not None and reason.code in (ReasonCode.VOLATILE, ReasonCode.STABLE) else "",
             self.query,
             self.meaning,
             repr([(c.name, c.type) for c in self.columns]),
             repr([(name, [(c.name, c.type) for c in used]) for name, used in sorted(self.used_columns.items())]),
         ]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+        return "".join([_digest("\n".join(parts))[:32], *(f";{name}={digest}" for name, digest in digests(self.views))])
+
+
+def digests(views: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """What a fingerprint has of views: names, in lower case, and digests of their texts."""
+    return tuple(sorted((name.lower(), _digest(text)[:16]) for name, text in views))
+
+
+def replaced_views(old: str, new: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The views that a fingerprint knows otherwise than they are now, or not at all."""
+    known = dict(part.split("=") for part in old.split(";")[1:])
+    now = dict(digests(new))
+    return tuple(sorted(name for name in known.keys() | now.keys() if known.get(name) != now.get(name)))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

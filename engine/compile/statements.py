@@ -85,6 +85,26 @@ class DropSource:
 
 
 @dataclass(frozen=True)
+class CreateView:
+    name: str
+    query: str
+    #: where the query begins in the whole text
+    query_position: Position
+    or_replace: bool = False
+
+
+@dataclass(frozen=True)
+class DropView:
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class ShowViews:
+    pass
+
+
+@dataclass(frozen=True)
 class Select:
     text: str
     position: Position
@@ -112,6 +132,9 @@ Statement = (
     | ShowSources
     | CreateSource
     | DropSource
+    | CreateView
+    | DropView
+    | ShowViews
     | Select
     | Dml
 )
@@ -188,12 +211,15 @@ class _Parser(ExplainReader):
     def _create(self) -> Statement:
         if self.peek().is_word("SOURCE"):
             return self._create_source()
+        ahead = [token.value.upper() for token in self.tokens[self.at : self.at + 3] if token.kind == "word"]
+        if ahead[:1] == ["VIEW"] or ahead == ["OR", "REPLACE", "VIEW"]:
+            return self._create_view()
         self.usage = "CREATE STREAM TABLE [IF NOT EXISTS] name [WITH (…)] AS SELECT …"
         self.not_yet(("OR", "REPLACE"), "CREATE OR REPLACE", "drop the stream table first, then create it")
-        for words in (("MATERIALIZED", "VIEW"), ("DYNAMIC", "TABLE"), ("VIEW",)):
+        for words in (("MATERIALIZED", "VIEW"), ("DYNAMIC", "TABLE")):
             self.not_yet(words, "CREATE " + " ".join(words), f"write {self.usage}")
-        if not self.peek().is_word("STREAM", "SOURCE"):
-            raise self.unexpected("STREAM TABLE or SOURCE", ("STREAM", "SOURCE"))
+        if not self.peek().is_word("STREAM"):
+            raise self.unexpected("STREAM TABLE, VIEW or SOURCE", ("STREAM", "VIEW", "SOURCE"))
         self.words("STREAM", "TABLE")
         if_not_exists = self.take("IF", "NOT", "EXISTS")
         name = self.name("the stream table")
@@ -217,6 +243,23 @@ class _Parser(ExplainReader):
         query, position = self.rest("the query")
         return CreateStreamTable(name, query, position, cast(StreamTableOptions, options), if_not_exists)
 
+    def _create_view(self) -> CreateView:
+        self.usage = "CREATE [OR REPLACE] VIEW name AS SELECT …"
+        or_replace = self.take("OR", "REPLACE")
+        self.words("VIEW")
+        self.not_yet(
+            ("IF", "NOT", "EXISTS"), "CREATE VIEW IF NOT EXISTS", "write CREATE OR REPLACE VIEW name AS SELECT …"
+        )
+        name = self.name("the view")
+        if self.peek().is_symbol("("):
+            raise InvalidArgument(
+                "a view's columns cannot be named before its query",
+                position=self.position(),
+                hint="name them there: SELECT a AS b",
+            )
+        self.words("AS")
+        return CreateView(name, *self.rest("the query"), or_replace)
+
     def _create_source(self) -> CreateSource:
         self.usage = "CREATE SOURCE name PATH '…' [WITH (…)]"
         self.words("SOURCE")
@@ -235,10 +278,14 @@ class _Parser(ExplainReader):
             self.usage = "DROP SOURCE [IF EXISTS] name"
             if_exists = self.take("IF", "EXISTS")
             return DropSource(self.name("the source"), if_exists)
+        if self.take("VIEW"):
+            self.usage = "DROP VIEW [IF EXISTS] name"
+            if_exists = self.take("IF", "EXISTS")
+            return DropView(self.name("the view"), if_exists)
         self.usage = "DROP STREAM TABLE [IF EXISTS] name [CASCADE]"
         self.not_yet(("MATERIALIZED", "VIEW"), "DROP MATERIALIZED VIEW", f"write {self.usage}")
         if not self.peek().is_word("STREAM"):
-            raise self.unexpected("STREAM TABLE or SOURCE", ("STREAM", "SOURCE"))
+            raise self.unexpected("STREAM TABLE, VIEW or SOURCE", ("STREAM", "VIEW", "SOURCE"))
         self.words("STREAM", "TABLE")
         if_exists = self.take("IF", "EXISTS")
         name = self.name("the stream table")
@@ -268,11 +315,13 @@ class _Parser(ExplainReader):
         return VerifyStreamTable(self.name("the stream table"))
 
     def _show(self) -> Statement:
-        self.usage = "SHOW STREAM TABLES, or SHOW SOURCES"
+        self.usage = "SHOW STREAM TABLES, SHOW VIEWS, or SHOW SOURCES"
         if self.take("SOURCES"):
             return ShowSources()
+        if self.take("VIEWS"):
+            return ShowViews()
         if not self.peek().is_word("STREAM"):
-            raise self.unexpected("STREAM TABLES or SOURCES", ("STREAM", "SOURCES"))
+            raise self.unexpected("STREAM TABLES, VIEWS or SOURCES", ("STREAM", "VIEWS", "SOURCES"))
         self.words("STREAM", "TABLES")
         return ShowStreamTables()
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from engine.algebra.nodes import Node
-from engine.lake import apply, changes, meaning, queries, quoting, tables, views
+from engine.lake import apply, changes, meaning, opinion, queries, quoting, sql_functions, tables, views
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.commits import ChangeSummary
+from engine.lake.opinion import Opinion
+from engine.lake.sql_functions import SqlFunction
 from engine.lake.stamp import Stamp
-from engine.records import Column
+from engine.records import Column, Evaluated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,7 +102,17 @@ class Compute(Protocol):
 
     def same_semantics(self, one: str, other: str) -> bool: ...
 
+    def opinion(self, sql: str) -> Opinion: ...
+
+    def look_up(self, function: str) -> SqlFunction | None: ...
+
+    def aggregates(self, function: str) -> bool | None:
+        """Does it give one value for a group of rows? None where that cannot be found out."""
+
     def meaning(self, functions: tuple[str, ...]) -> str: ...
+
+    def evaluates(self, at: datetime) -> Evaluated:
+        """By whom and by what a query would be computed that asks for that."""
 
     def create_table(
         self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str
@@ -108,6 +121,9 @@ class Compute(Protocol):
     def enable_cdf(self, path: str) -> int: ...
 
     def show_empty(self, view: str, columns: Sequence[Column]) -> None: ...
+
+    def show_view(self, name: str, sql: str) -> None:
+        """What the query gives, over the relations that are shown now."""
 
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None: ...
 
@@ -153,8 +169,20 @@ class SparkCompute:
     def same_semantics(self, one: str, other: str) -> bool:
         return self._host.same_semantics(one, other)
 
+    def opinion(self, sql: str) -> Opinion:
+        return opinion.of(self._session, sql)
+
+    def aggregates(self, function: str) -> bool | None:
+        return sql_functions.aggregates(self._session, function)
+
+    def look_up(self, function: str) -> SqlFunction | None:
+        return sql_functions.look_up(self._session, function)
+
     def meaning(self, functions: tuple[str, ...]) -> str:
         return meaning.of(self._session, functions)
+
+    def evaluates(self, at: datetime) -> Evaluated:
+        return meaning.evaluates(self._session, at)
 
     def create_table(self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str) -> None:
         tables.create(self._session, path, columns, properties, comment)
@@ -164,6 +192,9 @@ class SparkCompute:
 
     def show_empty(self, view: str, columns: Sequence[Column]) -> None:
         views.empty(self._session, view, columns)
+
+    def show_view(self, name: str, sql: str) -> None:
+        views.of_query(self._session, name, sql)
 
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None:
         views.of_version(self._session, view, path, version, columns)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engine.lake import failures
+from engine.lake import failures, quoting
+from engine.records import Evaluated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,13 +29,31 @@ _OWN = "Class: org.apache.spark.sql.catalyst."
 
 def of(session: SparkSession, functions: tuple[str, ...]) -> str:
     settings = [f"{key}={session.conf.get(key)}" for key in _SETTINGS]
+    if functions:
+        # where they are looked for, also by the bodies of others: the same name may be another function elsewhere
+        settings.append(f"path={_row(session, 'current_path()')[0]}")
     return "\n".join([*settings, *filter(None, (_body(session, name) for name in functions))])
+
+
+def evaluates(session: SparkSession, at: datetime) -> Evaluated:
+    user, catalog, schema, version = _row(
+        session, "current_user()", "current_catalog()", "current_schema()", "version()"
+    )
+    return Evaluated(at, f"{user} in {catalog}.{schema}", version)
+
+
+def _row(session: SparkSession, *calls: str) -> tuple[str, ...]:
+    """What a session says of itself, without a job."""
+    try:
+        return tuple(map(str, session.sql(f"SELECT {', '.join(calls)}").collect()[0]))
+    except Exception as error:
+        raise failures.typed(error, "Asking the session about itself") from error
 
 
 def _body(session: SparkSession, name: str) -> str:
     """Empty for Spark's own functions, which stay what they are."""
     try:
-        rows = session.sql(f"DESCRIBE FUNCTION EXTENDED {name}").collect()
+        rows = session.sql(f"DESCRIBE FUNCTION EXTENDED {quoting.path(name)}").collect()
     except Exception as error:
         raise failures.typed(error, f"Looking up the function {name}") from error
     lines = [str(row[0]) for row in rows]

@@ -23,10 +23,17 @@ if TYPE_CHECKING:
 class Opinion:
     #: no expression draws at random or depends on how the work is cut
     deterministic: bool
-    #: reads the clock, or 'now', 'today', 'yesterday' and 'tomorrow' as moments of it; or tells the time zone
+    #: reads the clock, or tells the time zone
     clock: bool
     #: tells who runs it, and in which catalog and schema
     session: bool
+    #: reads 'now', 'today', 'yesterday' or 'tomorrow' as a moment of the clock
+    words: bool = False
+
+    @property
+    def stable(self) -> bool:
+        """Does it say the same throughout one statement only?"""
+        return self.clock or self.session or self.words
 
 
 def of(session: SparkSession, sql: str) -> Opinion:
@@ -41,8 +48,9 @@ def of(session: SparkSession, sql: str) -> Opinion:
 
         return Opinion(
             deterministic=bool(plan.deterministic()),
-            clock=changed(rules.ComputeCurrentTime) or changed(rules.SpecialDatetimeValues),
+            clock=changed(rules.ComputeCurrentTime),
             session=changed(rules.ReplaceCurrentLike(catalogs)),
+            words=changed(rules.SpecialDatetimeValues),
         )
     except Exception as error:
         raise failures.of_query(error, sql) from error

@@ -29,3 +29,8 @@ def table(path: str) -> str:
     """A Delta table by its path."""
     folder = log.local_path(path)
     return "delta." + name(str(folder.absolute()) if folder is not None else path)
+
+
+def path(dotted: str) -> str:
+    """`schema.function`, each part by itself."""
+    return ".".join(map(name, dotted.split(".")))

@@ -8,6 +8,7 @@ Spark's optimizer that look at nothing but the plan.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 #: what names columns and relations in a plan: `#17` in its text, ids in its JSON
@@ -24,10 +25,14 @@ def same(jvm: Any, one: Any, other: Any) -> bool:
 
 
 def _plain(jvm: Any, frame: Any) -> Any:
+    from pyspark.errors import PySparkException
+
     rules = jvm.org.apache.spark.sql.catalyst.optimizer
     plan = frame._jdf.queryExecution().normalized()
     for rule in (rules.ReplaceExpressions, rules.ConstantFolding, rules.BooleanSimplification):
-        plan = rule.apply(plan)
+        # a constant that cannot be computed (1/0, DATE 'today' by itself) stays as it is written
+        with suppress(PySparkException):
+            plan = rule.apply(plan)
     return plan
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.lake import failures
+from engine.lake import failures, quoting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+#: with how many arguments a function is tried
+_MOST_ARGUMENTS = 8
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class SqlFunction:
 def look_up(session: SparkSession, name: str) -> SqlFunction | None:
     """None for whatever is not written in SQL: Spark's own, and those of Java and Python."""
     try:
-        rows = session.sql(f"DESCRIBE FUNCTION EXTENDED {name}").collect()
+        rows = session.sql(f"DESCRIBE FUNCTION EXTENDED {quoting.path(name)}").collect()
     except Exception as error:
         raise failures.typed(error, f"Looking up the function {name}") from error
     facts: dict[str, str] = {}
@@ -46,3 +50,19 @@ def look_up(session: SparkSession, name: str) -> SqlFunction | None:
         returns_table=facts.get("Type") == "TABLE",
         body=facts["Body"],
     )
+
+
+def aggregates(session: SparkSession, name: str) -> bool | None:
+    """Does the function give one value for a group of rows? None where it takes arguments that Spark does not tell."""
+    from pyspark.errors import AnalysisException
+
+    for count in range(_MOST_ARGUMENTS + 1):
+        call = f"{quoting.path(name)}({', '.join(['NULL'] * count)})"
+        try:
+            plan = session.sql(f"SELECT {call}")._jdf.queryExecution().analyzed()
+        except AnalysisException:
+            continue
+        except Exception as error:
+            raise failures.typed(error, f"Looking up the function {name}") from error
+        return str(plan.getClass().getSimpleName()) == "Aggregate"
+    return None

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from engine.codec import from_plain, to_plain
 from engine.lake import log
-from engine.records import Frontier, Outcome, SourceVersion
+from engine.records import Evaluated, Frontier, Outcome, SourceVersion
 
 FORMAT = 1
 #: our key among what other writers may put into a commit's metadata
@@ -32,11 +33,15 @@ class Stamp:
     #: the version of the stream table that the refresh read, and computed its change of
     on_version: int
     format: int = FORMAT
+    #: of a query whose answer changes by itself: the moment that it was computed for
+    evaluated: Evaluated | None = None
 
     def to_json(self) -> str:
+        evaluated = {} if self.evaluated is None else {"evaluated": to_plain(self.evaluated)}
         return json.dumps(
             {
                 _KEY: {
+                    **evaluated,
                     "format": self.format,
                     "st_id": self.st_id,
                     "refresh_id": self.refresh_id,
@@ -73,6 +78,7 @@ class Stamp:
                 lease_epoch=int(said["lease_epoch"]),
                 on_version=int(said["on_version"]),
                 format=int(said["format"]),
+                evaluated=from_plain(Evaluated, said["evaluated"]) if "evaluated" in said else None,
             )
         except (ValueError, KeyError, TypeError):
             return None
@@ -125,11 +131,10 @@ def find_refresh(path: str, refresh_id: str, after_version: int) -> int | None:
     return None
 
 
-def refresh_of(path: str, version: int) -> str | None:
-    """Which refresh wrote that version; None for another writer's."""
+def stamp_of(path: str, version: int) -> Stamp | None:
+    """Of that version alone; None for another writer's."""
     info = log.commit_info(path, version)
-    stamp = Stamp.from_json(info.user_metadata) if info is not None else None
-    return None if stamp is None else stamp.refresh_id
+    return Stamp.from_json(info.user_metadata) if info is not None else None
 
 
 def _following(path: str, after_version: int) -> Iterator[log.CommitInfo]:

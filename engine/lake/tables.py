@@ -222,8 +222,16 @@ def spelled_by_spark(kind: DataType) -> str:
 
 def columns_of(schema: dict[str, Any]) -> tuple[Column, ...]:
     return tuple(
-        Column(item["name"], spelled(item["type"]), bool(item.get("nullable", True))) for item in schema["fields"]
+        Column(item["name"], _collated(item) or spelled(item["type"]), bool(item.get("nullable", True)))
+        for item in schema["fields"]
     )
+
+
+def _collated(item: Any) -> str | None:
+    """A text that is compared by a collation; Delta notes that beside the type."""
+    collations = (item.get("metadata") or {}).get("__COLLATIONS") or {}
+    named = collations.get(item["name"])
+    return f"string collate {str(named).rpartition('.')[2]}" if named and item["type"] == "string" else None
 
 
 def _property_list(values: Mapping[str, str]) -> str:

@@ -116,6 +116,21 @@ def empty(session: SparkSession, name: str, columns: Sequence[Column]) -> None:
     _define(session, name, f"SELECT {listed or 1} WHERE false")
 
 
+def of_query(session: SparkSession, name: str, sql: str) -> None:
+    """What a query means now: what is shown later under the names in it makes no difference."""
+    _shown(session).pop(name, None)
+    try:
+        session.sql(sql).createOrReplaceTempView(quoting.name(name))
+    except Exception as error:
+        raise failures.of_query(error, sql) from error
+
+
+def forget(session: SparkSession, name: str) -> None:
+    """Nobody finds under this name what it meant once."""
+    _shown(session).pop(name, None)
+    session.catalog.dropTempView(name)
+
+
 def plain_files(path: str, version: int) -> list[str] | None:
     """The Parquet files that together are this version; None where files alone do not tell."""
     folder = log.local_path(path)

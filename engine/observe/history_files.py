@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 #: a day with more files than this gets one instead
 MAX_FILES_A_DAY = 32
 
-_TIMES = ("started_at", "finished_at")
+_TIMES = ("started_at", "finished_at", "evaluated_at")
 _WHOLE_NUMBERS = ("number", "sequence", "rows_in", "rows_inserted", "rows_updated", "rows_deleted")
 _NUMBERS = ("duration_ms", "estimated_ms")
 #: kept as JSON text, for their shape varies

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.catalog.records import Progress
-from engine.compile.plan import MaintenancePlan
+from engine.compile.plan import MaintenancePlan, replaced_views
 from engine.errors import NegativeMultiplicity
 from engine.records import Outcome, Reason, ReasonCode, RefreshMode, StreamTable
 from engine.refresh.observe import SourceMove, Target
@@ -25,8 +25,13 @@ class Choice:
         return self.outcome in (Outcome.FULL, Outcome.REINITIALIZE)
 
 
-def is_volatile(table: StreamTable) -> bool:
+def changes_by_itself(table: StreamTable) -> bool:
     """Does its answer change although nothing was written?"""
+    return table.full_reason is not None and table.full_reason.code in (ReasonCode.VOLATILE, ReasonCode.STABLE)
+
+
+def is_random(table: StreamTable) -> bool:
+    """Is there another answer each time it is asked for, at the same moment too?"""
     return table.full_reason is not None and table.full_reason.code is ReasonCode.VOLATILE
 
 
@@ -52,8 +57,28 @@ def before_changes(table: StreamTable, target: Target, progress: Progress, *, as
     if target.fingerprint != table.fingerprint:
         text = "its definition no longer means what was stored"
         return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
-    if is_volatile(table):
-        return Choice(Outcome.FULL, Reason(ReasonCode.VOLATILE, "its answer changes by itself"))
+    return None
+
+
+def meaning_changed(table: StreamTable, plan: MaintenancePlan) -> Choice:
+    """The same text means something else by now."""
+    views = replaced_views(table.fingerprint, plan.views)
+    if views:
+        named = f"the view{'s' if len(views) > 1 else ''} {', '.join(views)}"
+        text = f"its query means something else by now: {named} had another text"
+    else:
+        text = "its query means something else by now: a source has another schema, or a function another body"
+    return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
+
+
+def exchanged(moves: tuple[SourceMove, ...], plan: MaintenancePlan) -> Choice | None:
+    """Same names and types, but other columns: with column mapping, that needs no change of rows."""
+    for move in moves:
+        other = move.summary.exchanged if move.summary is not None else frozenset()
+        found = next((column.name for column in plan.used_columns[move.name] if column.name.lower() in other), None)
+        if found is not None:
+            text = f"the column {found} of {move.name} is another one by now, under the same name"
+            return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
     return None
 
 
@@ -65,7 +90,9 @@ def after_changes(
     rows_of: Callable[[str], int | None],
     max_change_ratio: float,
 ) -> Choice:
-    """What is decided once it is known that something changed."""
+    """What is decided once it is known that something changed, if only the time."""
+    if changes_by_itself(table) and table.full_reason is not None:
+        return Choice(Outcome.FULL, table.full_reason)
     if table.refresh_mode is RefreshMode.FULL:
         return Choice(Outcome.FULL, Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL"))
     if plan.kept is None or table.full_reason is not None:

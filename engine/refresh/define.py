@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,6 @@ from engine.algebra.trees import columns_by_leaf
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.bind import Change, bind
-from engine.compile.parse import parse
 from engine.compile.places import in_views, view_name
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
@@ -28,6 +27,7 @@ from engine.errors import (
     NotPopulated,
     RefreshOvertaken,
     UnsupportedOperator,
+    VolatileFunction,
 )
 from engine.events import EventBus
 from engine.failpoints import FAILPOINTS, Failpoint
@@ -39,7 +39,7 @@ from engine.refresh import carried
 from engine.refresh.observe import without_changes
 from engine.refresh.plans import Plans
 from engine.refresh.run import Refresher
-from engine.refresh.sources import Sources
+from engine.refresh.sources import Sources, refuse_while_views_read
 from engine.results import CreateResult, DropResult
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Definitions:
         mode = mode_of(refresh_mode)
         interval_s, notices = self._interval(name, schedule)
         written = self._plans.in_spark(query, dialect)
-        _refuse_itself(name, written.text)
+        self._refuse_itself(name, written.text)
         self._compute.wait_ready()
         plan = self._plans.compile_written(written, full=mode is RefreshMode.FULL)
         notices += plan.notices + self._fitting(plan, mode, enable_cdf)
@@ -150,7 +150,16 @@ class Definitions:
         except (CommitConflict, RefreshOvertaken):
             return self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.API)
 
+    def _refuse_itself(self, name: str, query: str) -> None:
+        if name.casefold() in {source.casefold() for source in self._plans.parsed(query).sources}:
+            raise CycleDetected(
+                f"{name} would read itself", hint="a stream table reads sources, views and other stream tables"
+            )
+
     def _refuse_taken(self, name: str) -> None:
+        view = next((each.name for each in self._catalog.views() if each.name.casefold() == name.casefold()), None)
+        if view is not None:
+            raise AlreadyExists(f"there is a view named {view} already", hint="choose another name, or drop it first")
         try:
             there = self._plans.relations.located(name)
         except NotFound:
@@ -218,8 +227,7 @@ class Definitions:
 
     def carried(self, table: StreamTable) -> dict[str, str]:
         """What the table's own folder says of it."""
-        read = {name.casefold() for name in table.sources}
-        return carried.properties(table, (each for each in self._catalog.sources() if each.name.casefold() in read))
+        return carried.of(table, self._catalog, self._plans)
 
     def make_again(self, table: StreamTable) -> None:
         """The folder is gone: an empty one is put in its place."""
@@ -256,6 +264,8 @@ class Definitions:
             raise DependentsExist(
                 f"{table.name} is read by {', '.join(dependents)}", hint="CASCADE drops these too", detail=None
             )
+        for each in (table.name, *self._downstream(table.name)):
+            refuse_while_views_read(self._catalog, self._settings, each)
         dropped: list[str] = []
         for dependent in dependents:
             dropped += self.drop(dependent, if_exists=True, cascade=True).dropped
@@ -270,6 +280,12 @@ class Definitions:
         self._history.forget(table.name)
         self._events.publish(EventKind.STREAM_TABLE_DROPPED, table.name, "dropped", Severity.OK)
         return DropResult((*dropped, table.name))
+
+    def _downstream(self, name: str) -> Iterator[str]:
+        """All that a cascade takes with it."""
+        for dependent in self._catalog.dependents(name):
+            yield dependent
+            yield from self._downstream(dependent)
 
     def _set_aside(self, table: StreamTable) -> None:
         tables.set_aside(table.path, self._warehouse, table.id)
@@ -296,7 +312,8 @@ def notices_of(plan: MaintenancePlan, mode: RefreshMode) -> tuple[Notice, ...]:
     """What AUTO makes of a query that can only be recomputed. DIFFERENTIAL refuses it."""
     reason = plan.full_reason
     if mode is RefreshMode.DIFFERENTIAL and reason is not None:
-        raise UnsupportedOperator(
+        kind = VolatileFunction if reason.code is ReasonCode.STABLE else UnsupportedOperator
+        raise kind(
             f"refresh_mode is DIFFERENTIAL, but {reason.text}",
             position=reason.position,
             fragment=reason.fragment,
@@ -306,11 +323,6 @@ def notices_of(plan: MaintenancePlan, mode: RefreshMode) -> tuple[Notice, ...]:
         place = f" ({reason.position})" if reason.position else ""
         return (Notice(f"it is recomputed at each change: {reason.text}{place}"),)
     return ()
-
-
-def _refuse_itself(name: str, query: str) -> None:
-    if name.casefold() in {source.casefold() for source in parse(query).sources}:
-        raise CycleDetected(f"{name} would read itself", hint="a stream table reads sources and other stream tables")
 
 
 def mode_of(text: str) -> RefreshMode:

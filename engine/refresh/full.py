@@ -15,9 +15,11 @@ STRATEGY = "overwrite"
 
 
 def statement(job: Job) -> Query:
-    """What is run. A query that the compiler could not take apart runs as its owner wrote it."""
+    """What is run. A query that the compiler could not take apart runs as its owner wrote it, but for the clock."""
     kept = job.plan.kept
-    return Query(job.plan.query) if kept is None else rendered(kept.full)
+    if kept is not None:
+        return rendered(kept.full)
+    return Query(job.plan.query_at(job.moment))
 
 
 def run(job: Job, outcome: Outcome) -> Applied:
@@ -28,6 +30,9 @@ def run(job: Job, outcome: Outcome) -> Applied:
             view = name if job.plan.kept is None else view_name(Leaf(Role.NEW, name))
             columns = job.columns[name] if job.plan.kept is None else job.plan.used_columns[name]
             job.compute.show_version(view, path, job.chosen[name].version, columns)
+        if job.plan.kept is None:
+            for name, text in job.plan.views_at(job.moment):
+                job.compute.show_view(name, text)
     FAILPOINTS.reach(Failpoint.CHANGES_READ)
     with job.phases.phase("run"):
         result = job.compute.lazily(query, f"computing {job.table.name}").as_stored(job.plan.columns, job.row_ids)

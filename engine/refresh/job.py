@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engine.compile.keep import POSITION, SEQUENCE
@@ -12,7 +13,7 @@ from engine.errors import NegativeMultiplicity
 from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake.compute import Compute, RowIds
 from engine.lake.stamp import Stamp
-from engine.records import Column, Frontier, Outcome, StreamTable
+from engine.records import Column, Evaluated, Frontier, Outcome, StreamTable
 from engine.refresh.observe import SourceMove, Target
 from engine.refresh.phases import Phases
 from engine.refresh.plans import Prepared
@@ -37,6 +38,8 @@ class Job:
     compute: Compute
     settings: Settings
     phases: Phases
+    #: of a query whose answer changes by itself: for when and by whom it is computed
+    evaluated: Evaluated | None
     #: raises when this process may not commit any more
     fence: Callable[[], None]
 
@@ -56,7 +59,13 @@ class Job:
             fingerprint=self.plan.fingerprint,
             lease_epoch=self.lease_epoch,
             on_version=self.target.version,
+            evaluated=self.evaluated,
         )
+
+    @property
+    def moment(self) -> datetime | None:
+        """What the clock shows to its query."""
+        return self.evaluated.at if self.evaluated is not None else None
 
     @property
     def sequence(self) -> int:

@@ -34,7 +34,13 @@ from engine.refresh.observe import Target
 from engine.refresh.phases import Phases
 
 #: reasons of a full refresh that nobody needs to be told
-EXPECTED = (ReasonCode.REQUESTED_FULL, ReasonCode.NOT_POPULATED, ReasonCode.VOLATILE, ReasonCode.UNSUPPORTED)
+EXPECTED = (
+    ReasonCode.REQUESTED_FULL,
+    ReasonCode.NOT_POPULATED,
+    ReasonCode.VOLATILE,
+    ReasonCode.STABLE,
+    ReasonCode.UNSUPPORTED,
+)
 
 
 #: ends of a refresh that are nobody's failure
@@ -66,6 +72,8 @@ class Done:
     refresh_id: str | None
     rows_in: int = 0
     operators: tuple[OperatorStats, ...] = ()
+    #: of a query whose answer changes by itself
+    evaluated_at: datetime | None = None
 
 
 def no_data(target: Target, chosen: Frontier) -> Done:
@@ -132,6 +140,7 @@ class Ledger:
             frontier_to=done.frontier,
             operators=done.operators,
             sql=applied.sql if applied else "",
+            evaluated_at=done.evaluated_at,
         )
         self._history.append(record)
         FAILPOINTS.reach(Failpoint.HISTORY_WRITTEN)

@@ -28,7 +28,8 @@ from engine.errors import (
 from engine.lake import commits, heads, hold, log, retention, stamp, tables, views
 from engine.lake.commits import ChangeKind, ChangeSummary, summarise
 from engine.lake.heads import Head, HeadReader
-from engine.records import Frontier, SourceVersion, StreamTable
+from engine.names import RESERVED_PREFIX
+from engine.records import Evaluated, Frontier, SourceVersion, StreamTable
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Target:
     tampered: str | None
     #: when that stamp was written
     stamped_at: datetime | None
+    #: when and by whom the rows were computed, where their query asks for that
+    evaluated: Evaluated | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class _Trusted:
     head: Head
     refresh_id: str | None
     stamped_at: datetime | None
+    evaluated: Evaluated | None
 
 
 class Observer:
@@ -115,6 +119,7 @@ class Observer:
                 table.fingerprint,
                 tampered=None,
                 stamped_at=trusted.stamped_at,
+                evaluated=trusted.evaluated,
             )
         last = stamp.last_stamp(table.path, head.version)
         if last is None or last.stamp.st_id != table.id:
@@ -130,7 +135,7 @@ class Observer:
         if progress.refresh_id == written.refresh_id and progress.frontier is not None:
             frontier = progress.frontier  # moved on over commits that changed nothing
         if foreign is None:
-            self._trusted[table.id] = _Trusted(head, written.refresh_id, last.at)
+            self._trusted[table.id] = _Trusted(head, written.refresh_id, last.at, written.evaluated)
             if progress.refresh_id != written.refresh_id or not progress.populated:
                 self._heal(table, written)
         return Target(
@@ -141,6 +146,7 @@ class Observer:
             written.fingerprint,
             tampered=foreign,
             stamped_at=last.at,
+            evaluated=written.evaluated,
         )
 
     def _own_head(self, table: StreamTable) -> Head:
@@ -199,8 +205,9 @@ class Observer:
         process, which then was told of a success that nobody will ever see.
         """
         head = self._heads.head(table.path)
-        if head.version == version and stamp.refresh_of(table.path, version) == refresh_id:
-            self._trusted[table.id] = _Trusted(head, refresh_id, head.at)
+        written = stamp.stamp_of(table.path, version)
+        if head.version == version and written is not None and written.refresh_id == refresh_id:
+            self._trusted[table.id] = _Trusted(head, refresh_id, head.at, written.evaluated)
         else:
             self._trusted.pop(table.id, None)
 
@@ -276,8 +283,32 @@ def refuse_tampered(table: StreamTable, target: Target) -> None:
         raise Tampered(
             f"somebody else changed the rows or columns of {table.name}",
             detail=target.tampered,
-            hint=f"`trickle refresh {table.name} --full` makes it right again",
+            hint=makes_right(table, target),
         )
+
+
+def makes_right(table: StreamTable, target: Target) -> str:
+    """What helps a stream table that somebody else changed.
+
+    With column mapping Delta changes no columns together with rows: these have to be put right first, and by hand.
+    """
+    refresh = f"`trickle refresh {table.name} --full`"
+    definition = log.definition(table.path, target.version)
+    if definition.properties.get("delta.columnMapping.mode", "none").lower() != "none":
+        stored = {
+            c.name: c.type for c in tables.columns_of(definition.schema) if not c.name.startswith(RESERVED_PREFIX)
+        }
+        wanted = {c.name: c.type for c in table.columns}
+        steps = [f"drop the column {name}" for name in stored if name not in wanted]
+        steps += [f"add the column {name} {type_}" for name, type_ in wanted.items() if name not in stored]
+        steps += [
+            f"give the column {name} the type {type_} again"
+            for name, type_ in wanted.items()
+            if stored.get(name, type_) != type_
+        ]
+        if steps:
+            return f"by ALTER TABLE, {', '.join(steps)}; then {refresh}. Or drop it and create it again"
+    return f"{refresh} makes it right again"
 
 
 def records_its_changes(move: SourceMove) -> bool:

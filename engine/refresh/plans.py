@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING
 from engine.algebra.nodes import Leaf, Node
 from engine.catalog.store import Catalog
 from engine.compile.bind import Change, Statements, bind
-from engine.compile.parse import Limits, parse
-from engine.compile.pipeline import Request, compile_query
+from engine.compile.functions import FunctionRules, Kind, VolatileFunctionPolicy
+from engine.compile.parse import Limits, ParsedQuery, parse
+from engine.compile.pipeline import Request, compile_query, known_sources
 from engine.compile.places import in_views, view_name
-from engine.compile.plan import MaintenancePlan
+from engine.compile.plan import MaintenancePlan, replaced_views
 from engine.compile.render import render
 from engine.compile.steps import in_steps
 from engine.compile.translate import InSpark, in_spark
 from engine.errors import InternalError, NotFound, QueryError, SourceSchemaChanged
 from engine.lake import tables, views
 from engine.lake.compute import Query, QueryStep
-from engine.records import Column, RefreshMode, SqlDialect, StreamTable
+from engine.lake.opinion import Opinion
+from engine.lake.sql_functions import SqlFunction
+from engine.records import Column, ReasonCode, RefreshMode, SqlDialect, StreamTable, View
 
 if TYPE_CHECKING:
     from engine.lake.compute import Compute
@@ -64,6 +67,7 @@ class Relations(Mapping[str, tuple[Column, ...]]):
             try:
                 located = self.located(name)
             except NotFound:
+                views.forget(session, name)
                 continue
             views.of_latest(session, located.name, located.path, located.columns)
 
@@ -102,6 +106,19 @@ class Analyzer:
     def same_semantics(self, one: str, other: str) -> bool:
         return self._compute.same_semantics(one, other)
 
+    def opinion(self, sql: str) -> Opinion:
+        return self._compute.opinion(sql)
+
+    def show_view(self, name: str, sql: str) -> None:
+        self._compute.show_view(name, sql)
+
+    def kind_of(self, function: str) -> Kind:
+        aggregates = self._compute.aggregates(function)
+        return Kind.UNKNOWN if aggregates is None else Kind.AGGREGATE if aggregates else Kind.SCALAR
+
+    def look_up(self, function: str) -> SqlFunction | None:
+        return self._compute.look_up(function)
+
     def meaning(self, functions: tuple[str, ...]) -> str:
         return self._compute.meaning(functions)
 
@@ -135,14 +152,23 @@ class _Known:
 
 
 class Plans:
-    def __init__(self, catalog: Catalog, compute: Compute, limits: Limits, dialect: str = SqlDialect.SPARK) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        compute: Compute,
+        limits: Limits,
+        rules: FunctionRules | None = None,
+        dialect: str = SqlDialect.SPARK,
+    ) -> None:
+        self._catalog = catalog
         self._dialect = dialect
         self._compute = compute
         self._limits = limits
+        self._rules = rules or FunctionRules()
         self.relations = Relations(catalog)
         self._known: dict[str, _Known] = {}
-        #: what queries call that is perhaps not Spark's own
-        self._functions: dict[str, tuple[str, ...]] = {}
+        #: by their texts, with the views that there were
+        self._parsed: dict[str, tuple[tuple[View, ...], ParsedQuery]] = {}
         self._lock = threading.Lock()
 
     def in_spark(self, query: str, dialect: str | None) -> InSpark:
@@ -156,11 +182,41 @@ class Plans:
         reason = query.placed_reason(plan.full_reason)
         return replace(plan, full_reason=reason, notices=(*query.notices, *plan.notices))
 
-    def compile(self, query: str, *, full: bool) -> MaintenancePlan:
-        parsed = parse(query, self._limits)
+    def compile(
+        self,
+        query: str,
+        *,
+        full: bool,
+        rules: FunctionRules | None = None,
+        views: tuple[View, ...] | None = None,
+    ) -> MaintenancePlan:
+        """`views`: as they would be; otherwise as they are."""
+        views = self._catalog.views() if views is None else views
+        parsed = parse(query, self._limits, views)
         analyzer = Analyzer(self._compute, self.relations)
         analyzer.show(parsed.sources)
-        return compile_query(Request(query, self.relations, self._limits, full), analyzer)
+        return compile_query(Request(query, self.relations, self._limits, views, full, rules or self._rules), analyzer)
+
+    def parsed(self, query: str) -> ParsedQuery:
+        """With the views as they are now. Asks nobody, and is asked several times in each refresh."""
+        views = self._catalog.views()
+        with self._lock:
+            known = self._parsed.get(query)
+        if known is not None and known[0] == views:
+            return known[1]
+        parsed = parse(query, self._limits, views)
+        with self._lock:
+            self._parsed[query] = views, parsed
+        return parsed
+
+    def refuse_unknown(self, parsed: ParsedQuery) -> None:
+        """Every name in its texts must be known."""
+        known_sources(parsed, self.relations)
+
+    def sources_of(self, query: str) -> tuple[str, ...]:
+        """What it reads, as it is called in the workspace."""
+        known = {name.casefold(): name for name in self.relations}
+        return tuple(known.get(name.casefold(), name) for name in self.parsed(query).sources)
 
     def plan_of(self, table: StreamTable) -> MaintenancePlan:
         """The plan of a stream table, from its text."""
@@ -169,7 +225,7 @@ class Plans:
         if known is not None and self._holds(known, table):
             return known.plan
         try:
-            plan = self.compile(table.query, full=table.refresh_mode is RefreshMode.FULL)
+            plan = self.compile(table.query, full=table.refresh_mode is RefreshMode.FULL, rules=self._rules_for(table))
         except (QueryError, NotFound) as error:
             # It was accepted once, so it is the sources that changed.
             raise SourceSchemaChanged(
@@ -182,9 +238,16 @@ class Plans:
             self._known[table.id] = _Known(table.query, table.refresh_mode, plan)
         return plan
 
+    def _rules_for(self, table: StreamTable) -> FunctionRules:
+        """What was accepted goes on when the policy becomes stricter."""
+        accepted = table.full_reason is not None and table.full_reason.code is ReasonCode.STABLE
+        return replace(self._rules, policy=VolatileFunctionPolicy.WARN) if accepted else self._rules
+
     def _holds(self, known: _Known, table: StreamTable) -> bool:
         """Functions that somebody made may be made anew at any time."""
         if (known.query, known.mode) != (table.query, table.refresh_mode):
+            return False
+        if known.plan.views != _texts(self.parsed(table.query)):
             return False
         functions = known.plan.functions
         return not functions or self._compute.meaning(functions) == known.plan.meaning
@@ -207,19 +270,21 @@ class Plans:
         return found
 
     def still_means_the_same(self, table: StreamTable) -> bool:
-        """Nobody made one of its functions anew. Costs nothing for a query that has Spark's own only."""
-        with self._lock:
-            known = self._known.get(table.id)
-            functions = self._functions.get(table.query)
-        if functions is None:
-            functions = known.plan.functions if known is not None else parse(table.query, self._limits).functions
-            with self._lock:
-                self._functions[table.query] = functions
-        if not functions:
+        """Nobody made one of its views or functions anew. A query that has Spark's own functions only asks nobody."""
+        parsed = self.parsed(table.query)
+        if replaced_views(table.fingerprint, _texts(parsed)):
+            return False
+        if not parsed.functions:
             return True
         self._compute.wait_ready()
         return self.plan_of(table).fingerprint == table.fingerprint
 
     def forget(self, table_id: str) -> None:
         with self._lock:
-            self._known.pop(table_id, None)
+            known = self._known.pop(table_id, None)
+            if known is not None:
+                self._parsed.pop(known.query, None)
+
+
+def _texts(parsed: ParsedQuery) -> tuple[tuple[str, str], ...]:
+    return tuple((view.name, view.query.text) for view in parsed.views)

@@ -19,6 +19,7 @@ from engine.records import EventKind, Severity, Source, StreamTable
 from engine.refresh import carried
 from engine.refresh.carried import Carried
 from engine.refresh.define import Definitions
+from engine.refresh.observe import makes_right
 from engine.refresh.run import Refresher
 from engine.results import Repair, RepairResult
 
@@ -88,6 +89,20 @@ class Repairs:
                     text = f"{name} reads {source.path} under this name, which means something else by now"
                     yield Repair(source.name, text, False)
                     return
+        views = {view.name.casefold(): view for view in self.catalog.views()}
+        for view in found.views:
+            there = views.get(view.name.casefold())
+            if there is None:
+                try:
+                    self.catalog.save_view(view)
+                except AlreadyExists:
+                    yield Repair(
+                        view.name, f"{name} reads a view of this name, which means something else by now", False
+                    )
+                    return
+                yield Repair(view.name, f"the view is known again, as {name} knew it")
+            elif there.query != view.query:
+                yield Repair(view.name, f"{name} knew the view with another text; it is rebuilt with the present one")
         try:
             self.catalog.add_stream_table(_as_last_stored(found.table))
         except AlreadyExists as error:
@@ -129,7 +144,7 @@ class Repairs:
         self.refresher.observer.forget(table)
         target = self.refresher.observer.target(table, before)
         if target.tampered is not None:
-            text = f"somebody else changed its rows: {target.tampered}; `trickle refresh {table.name} --full` mends it"
+            text = f"somebody else changed its rows or columns: {target.tampered}; {makes_right(table, target)}"
             yield Repair(table.name, text, False)
         after = self.catalog.get_progress(table.id)
         if before.populated and after.sequence != before.sequence:

@@ -53,7 +53,15 @@ from engine.records import (
     StreamTable,
 )
 from engine.refresh import full
-from engine.refresh.choose import Choice, after_changes, before_changes, is_contradicted, is_volatile
+from engine.refresh.choose import (
+    Choice,
+    after_changes,
+    before_changes,
+    changes_by_itself,
+    exchanged,
+    is_contradicted,
+    meaning_changed,
+)
 from engine.refresh.claims import NOTHING_CHANGED, Claims
 from engine.refresh.job import Differential, Job, TooLarge
 from engine.refresh.ledger import Attempt, Done, Ledger, no_data, stamped_anew
@@ -198,10 +206,9 @@ class Refresher:
         with phases.phase("plan"):
             plan = self._plans.plan_of(table)
             if choice is None and plan.fingerprint != table.fingerprint:
-                text = "its query means something else by now: a source has another schema, or a function another body"
-                choice = Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
-            choice = choice or _exchanged(moves, plan)
-            if choice is None and _without_change(moves):
+                choice = meaning_changed(table, plan)
+            choice = choice or exchanged(moves, plan)
+            if choice is None and plan.replay is None and not changes_by_itself(table) and _without_change(moves):
                 return self._no_data(attempt, target, paths, chosen)
             if choice is None:
                 choice = after_changes(
@@ -224,7 +231,7 @@ class Refresher:
         if is_contradicted(progress):
             return False
         same = target.frontier == chosen and target.fingerprint == table.fingerprint
-        return same and not is_volatile(table) and self._plans.still_means_the_same(table)
+        return same and not changes_by_itself(table) and self._plans.still_means_the_same(table)
 
     def _with_less_history(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...], error: TrickleError) -> Done:
         """Files of the past may be cleaned away. Nobody looks for that before something failed."""
@@ -296,10 +303,15 @@ class Refresher:
         if job.plan.fingerprint != job.table.fingerprint:
             # The same text means something else by now, and from this commit on the table holds that.
             self._catalog.update_stream_table(
-                replace(job.table, fingerprint=job.plan.fingerprint, columns=job.plan.visible)
+                replace(
+                    job.table,
+                    fingerprint=job.plan.fingerprint,
+                    columns=job.plan.visible,
+                    full_reason=job.plan.full_reason,
+                )
             )
         rows = operators(job.plan.tree, moves, {}, applied, full=True)
-        return Done(choice, applied, job.chosen, job.sequence, job.refresh_id, operators=rows)
+        return Done(choice, applied, job.chosen, job.sequence, job.refresh_id, operators=rows, evaluated_at=job.moment)
 
     def _differential(
         self, job: Job, choice: Choice, moves: tuple[SourceMove, ...], rebuilt: frozenset[str] = frozenset()
@@ -379,6 +391,7 @@ class Refresher:
             chosen=chosen,
             base_frontier=self._base_frontier(chosen),
             lease_epoch=self._epoch_of(attempt),
+            evaluated=None if plan.replay is None else self._compute.evaluates(self._clock.now()),
             compute=self._compute,
             settings=self._settings,
             phases=attempt.phases,
@@ -417,17 +430,6 @@ class Refresher:
         with suppress(NotFound):
             return {self._plans.relations.path(name): name for name in table.sources}
         return {}
-
-
-def _exchanged(moves: tuple[SourceMove, ...], plan: MaintenancePlan) -> Choice | None:
-    """Same names and types, but other columns: with column mapping, that needs no change of rows."""
-    for move in moves:
-        other = move.summary.exchanged if move.summary is not None else frozenset()
-        found = next((column.name for column in plan.used_columns[move.name] if column.name.lower() in other), None)
-        if found is not None:
-            text = f"the column {found} of {move.name} is another one by now, under the same name"
-            return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
-    return None
 
 
 def _without_change(moves: tuple[SourceMove, ...]) -> bool:

@@ -6,8 +6,10 @@ import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.algebra.types import is_unknown_to_delta_rs
 from engine.catalog.store import Catalog
 from engine.clock import Clock
+from engine.compile.parse import Limits, parse
 from engine.errors import DependentsExist, InvalidArgument, NotFound, TrickleError
 from engine.events import EventBus
 from engine.lake import tables
@@ -41,6 +43,13 @@ class Sources:
         mode = _cdc_mode(cdc_mode)
         where = path if "://" in path else str(Path(path).expanduser().resolve())
         columns = tables.columns(where)  # refuses what is no Delta table
+        for column in columns:
+            if is_unknown_to_delta_rs(column.type):
+                raise InvalidArgument(
+                    f"{name} cannot be a source",
+                    detail=f"its column {column.name} is of type {column.type}, with which delta-rs opens no table",
+                    hint="offer a copy without this column, or with a text in its place",
+                )
         unknown = [each for each in key if each.casefold() not in {column.name.casefold() for column in columns}]
         if unknown:
             raise InvalidArgument(f"{name} has no column {unknown[0]} that could be a key")
@@ -98,9 +107,31 @@ class Sources:
                 f"{source.name} is read by {', '.join(dependents)}",
                 hint="drop these first; the source's own table is never touched",
             )
+        refuse_while_views_read(self._catalog, self._settings, source.name)
         self._catalog.drop_source(source.name)
         self._events.publish(EventKind.SOURCE_DROPPED, source.name, f"source {source.name} is no longer known")
         return True
+
+
+def refuse_while_views_read(catalog: Catalog, settings: Settings, name: str) -> None:
+    """A view of what is gone would say nothing any more."""
+    limits = Limits(settings.compile.max_parse_depth, settings.compile.max_parse_nodes)
+    reading = views_naming(catalog, limits, name)
+    if reading:
+        raise DependentsExist(
+            f"{name} is read by the view{'s' if len(reading) > 1 else ''} {', '.join(reading)}",
+            hint="drop these first: DROP VIEW, or trickle view drop",
+        )
+
+
+def views_naming(catalog: Catalog, limits: Limits, name: str) -> tuple[str, ...]:
+    """The views whose own text names a relation or another view."""
+    views = catalog.views()
+    return tuple(
+        view.name
+        for view in views
+        if name.casefold() in {each.casefold() for each in parse(view.query, limits, views).named}
+    )
 
 
 def _cdc_mode(text: str) -> CdcMode:

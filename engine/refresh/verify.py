@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.algebra.types import is_float
+from engine.compile.plan import MaintenancePlan
 from engine.errors import InvalidArgument, NotPopulated
 from engine.lake import queries, quoting, tables, views
-from engine.records import Column, StreamTable
-from engine.refresh.choose import is_volatile
+from engine.records import Column, Evaluated, StreamTable
+from engine.refresh.choose import is_random
 from engine.refresh.observe import Target
 from engine.refresh.plans import Located
 from engine.results import VerifyResult
@@ -33,15 +34,16 @@ _MOMENTS = ("date", "timestamp")
 def verify(
     session: SparkSession,
     table: StreamTable,
-    query: str,
+    plan: MaintenancePlan,
     target: Target,
     sources: Sequence[Located],
+    me: Evaluated | None,
 ) -> VerifyResult:
+    """`me`: by whom the query would be computed now, where it asks for that."""
     began = time.perf_counter()
     if target.frontier is None:
         raise NotPopulated(f"{table.name} was never populated", hint=f"`trickle refresh {table.name}` does it")
-    if is_volatile(table):
-        raise InvalidArgument(f"{table.name} changes by itself, so there is nothing to compare it with")
+    _refuse_incomparable(table, plan, target, me)
     queries.tune(session, small=False)
     for source in sources:
         version = target.frontier[source.name].version
@@ -51,6 +53,10 @@ def verify(
     doing = f"verifying {table.name}"
     stored_name = "__trickle_verified"
     views.of_past(session, stored_name, table.path, target.version, table.columns)
+    moment = target.evaluated.at if target.evaluated is not None else None
+    query = plan.query_at(moment)
+    for name, text in plan.views_at(moment):
+        views.of_query(session, name, text)
     expected = _comparable(queries.run(session, query, doing), table.columns)
     actual = _comparable(queries.run(session, f"SELECT * FROM {stored_name}", doing), table.columns)  # noqa: S608  ours
     missing, unexpected = _differences(expected, actual, table.columns, doing)
@@ -68,15 +74,45 @@ def verify(
     )
 
 
+def _refuse_incomparable(table: StreamTable, plan: MaintenancePlan, target: Target, me: Evaluated | None) -> None:
+    """An answer that changes by itself is compared with what it was for the same moment and the same person, or not."""
+    if is_random(table):
+        raise InvalidArgument(
+            f"{table.name} changes by itself, so there is nothing to compare it with",
+            detail=table.full_reason.text if table.full_reason is not None else None,
+        )
+    if plan.replay is None or me is None:
+        return
+    then = target.evaluated
+    if then is None or plan.replay.obstacle is not None:
+        raise InvalidArgument(
+            f"{table.name} cannot be compared with what it was computed from",
+            detail=plan.replay.obstacle or "its rows do not tell for which moment they were computed",
+            hint="current_date() and current_timestamp() in the query itself can be computed again for the same moment",
+        )
+    who = plan.replay.asks_session and then.session != me.session
+    if who or then.version != me.version:
+        raise InvalidArgument(
+            f"{table.name} was computed by another, and its query asks who it is",
+            detail=f"it was {then.session if who else then.version}, and is {me.session if who else me.version} now",
+            hint=f"`trickle refresh {table.name}` computes it anew",
+        )
+
+
 def _comparable(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
-    """Columns by position; maps, which Spark does not compare, as sorted lists of their entries."""
+    """Columns by position; what Spark does not compare in another form: maps as sorted entries, variants as JSON."""
     by_position = frame.toDF(*(f"c{index}" for index in range(len(columns))))
     chosen = [
-        (f"sort_array(map_entries(c{index}))" if column.type.startswith("map<") else f"c{index}")
-        + f" AS {quoting.name(column.name)}"
+        f"{_in_comparable_form(f'c{index}', column.type)} AS {quoting.name(column.name)}"
         for index, column in enumerate(columns)
     ]
     return by_position.selectExpr(*chosen)
+
+
+def _in_comparable_form(name: str, type_: str) -> str:
+    if "variant" in type_:
+        return f"to_json({name})"
+    return f"sort_array(map_entries({name}))" if type_.startswith("map<") else name
 
 
 def _differences(

@@ -92,7 +92,7 @@ def trusting_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def committed(self: observe.Observer, table: object, version: int, refresh_id: str) -> None:
         head = self._heads.head(table.path)
-        self._trusted[table.id] = observe._Trusted(head, refresh_id, head.at)
+        self._trusted[table.id] = observe._Trusted(head, refresh_id, head.at, None)
 
     monkeypatch.setattr(observe.Observer, "committed", committed)
 

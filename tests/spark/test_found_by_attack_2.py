@@ -129,12 +129,16 @@ def test_columns_that_cannot_be_put_right_say_what_helps(engine: Engine, spark: 
     table = f"delta.`{engine.stream_table('paid').path}`"
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.columnMapping.mode'='name')")
     spark.sql(f"ALTER TABLE {table} ADD COLUMN (extra INT)")
-    with pytest.raises(Tampered):
+    with pytest.raises(Tampered) as tampered:
         engine.refresh_stream_table("paid")
+    assert (tampered.value.hint or "").startswith("by ALTER TABLE, drop the column extra; then `trickle refresh paid")
     with pytest.raises(RefreshFailed) as caught:
         engine.refresh_stream_table("paid", full=True)
     assert "columns" in caught.value.message
     assert "drop it and create it again" in (caught.value.hint or "")
     spark.sql(f"ALTER TABLE {table} DROP COLUMN extra")
+    with pytest.raises(Tampered) as tampered:
+        engine.refresh_stream_table("paid")
+    assert tampered.value.hint == "`trickle refresh paid --full` makes it right again"
     assert engine.refresh_stream_table("paid", full=True).outcome is Outcome.REINITIALIZE
     holds(engine, "paid")

@@ -61,7 +61,7 @@ def test_repair_mends_one_table(tmp_path: Path, spark_host: SparkHost, shop: Sho
         DeltaTable(path).delete("id < 10")
         (repair,) = engine.repair_stream_table("paid").repairs
         assert not repair.mended
-        assert "somebody else changed its rows" in repair.text
+        assert "somebody else changed its rows or columns" in repair.text
         tables.remove(path, tmp_path / "ws" / ".trickle" / "warehouse")
         (repair,) = engine.repair_stream_table("paid").repairs
         assert "empty until its next refresh" in repair.text

@@ -10,7 +10,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from engine.compile import functions
 from engine.compile.dialect import Spark4
+from engine.lake.opinion import Opinion
+from engine.lake.sql_functions import SqlFunction
 from engine.records import Column
 from tests.support.spark_types import UNKNOWN, type_of, widest
 
@@ -39,6 +42,10 @@ class DuckAnalyzer:
         self.relations = {name.casefold(): columns for name, columns in relations.items()}
         #: every query that was asked about, with the answer, so that Spark can be asked the same
         self.asked: dict[str, tuple[Column, ...]] = {}
+        #: functions that somebody wrote in SQL
+        self.made: dict[str, SqlFunction] = {}
+        #: names of aggregate functions that somebody made, in whatever language
+        self.aggregates: set[str] = set()
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         tree = parsed(sql)
@@ -55,9 +62,34 @@ class DuckAnalyzer:
         # DATE '…' and a cast of the string are the same.
         return one_sql.replace("TRY_CAST", "CAST") == other_sql.replace("TRY_CAST", "CAST")
 
+    def opinion(self, sql: str) -> Opinion:
+        """What the text says; what it leaves open (a column named user, a text that may be a date) is harmless."""
+        found = [each for each in functions.classify(parsed(sql), self.declared) if not each.suspected]
+        volatile = any(each.volatility is functions.Volatility.VOLATILE for each in found)
+        stable = [each for each in found if each.volatility is functions.Volatility.STABLE]
+        words = any(each.name.startswith("'") for each in stable)
+        session = any("session" in each.why for each in stable)
+        clock = any("clock" in each.why and not each.name.startswith("'") for each in stable)
+        return Opinion(not volatile, clock, session, words)
+
+    @property
+    def declared(self) -> Mapping[str, functions.Function]:
+        """Of functions that somebody made: deterministic as far as anybody can see."""
+        names = {name for body in self.made.values() for _, name in functions.calls(parsed(f"SELECT {body.body}"))}
+        return {name: functions.Function(name, functions.Kind.UNKNOWN) for name in {*self.made, *names}}
+
+    def show_view(self, name: str, sql: str) -> None:
+        self.relations[name.casefold()] = self.describe(sql)
+
+    def kind_of(self, function: str) -> functions.Kind:
+        return functions.Kind.AGGREGATE if function in self.aggregates else functions.Kind.SCALAR
+
+    def look_up(self, function: str) -> SqlFunction | None:
+        return self.made.get(function)
+
     def meaning(self, functions: tuple[str, ...]) -> str:
-        """DuckDB has one way to understand a query."""
-        return "duckdb"
+        """DuckDB has one way to understand a query, but for functions that somebody made."""
+        return "\n".join(["duckdb", *(str(self.made.get(name)) for name in functions)])
 
 
 def described(tree: exp.Expr, relations: Relations) -> tuple[Column, ...]:

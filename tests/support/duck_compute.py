@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
@@ -28,9 +29,11 @@ from engine.lake import apply, changes, data_files, log, netting, queries, table
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.commits import ChangeKind, ChangeSummary
 from engine.lake.compute import Query, Result, RowIds
+from engine.lake.opinion import Opinion
+from engine.lake.sql_functions import SqlFunction
 from engine.lake.stamp import Stamp
 from engine.lake.tables import Pinned
-from engine.records import Column
+from engine.records import Column, Evaluated
 from tests.support import delta_files
 from tests.support.duck_analyzer import DuckAnalyzer, Relations, for_duckdb
 from tests.support.fake_lake import duck_type, quoted
@@ -58,8 +61,20 @@ class DuckCompute:
     def same_semantics(self, one: str, other: str) -> bool:
         return self._analyzer.same_semantics(one, other)
 
+    def opinion(self, sql: str) -> Opinion:
+        return self._analyzer.opinion(sql)
+
+    def aggregates(self, function: str) -> bool | None:
+        return function in self._analyzer.aggregates
+
+    def look_up(self, function: str) -> SqlFunction | None:
+        return self._analyzer.look_up(function)
+
     def meaning(self, functions: tuple[str, ...]) -> str:
         return self._analyzer.meaning(functions)
+
+    def evaluates(self, at: datetime) -> Evaluated:
+        return Evaluated(at, "duck in memory", duckdb.__version__)
 
     def create_table(self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str) -> None:
         delta_files.create_table(Path(path), columns, properties)
@@ -70,6 +85,10 @@ class DuckCompute:
     def show_empty(self, view: str, columns: Sequence[Column]) -> None:
         chosen = ", ".join(f"CAST(NULL AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in columns)
         self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {chosen or 1} WHERE false")
+
+    def show_view(self, name: str, sql: str) -> None:
+        self._analyzer.show_view(name, sql)
+        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {for_duckdb(sql)}")
 
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None:
         files = _files_of(path, version)

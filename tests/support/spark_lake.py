@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.algebra.nodes import Node
 from engine.algebra.trees import leaves
+from engine.compile.functions import Kind
 from engine.compile.render import render
 from engine.compile.steps import in_steps
-from engine.lake import meaning, queries
+from engine.lake import meaning, opinion, queries, sql_functions, views
+from engine.lake.opinion import Opinion
 from engine.lake.session import SparkHost
+from engine.lake.sql_functions import SqlFunction
 from engine.records import Column
 from tests.support.duck_analyzer import Relations
 from tests.support.fake_lake import FakeLake, duck_type, quoted, table_of
@@ -58,6 +61,18 @@ class SparkAnalyzer:
 
     def same_semantics(self, one: str, other: str) -> bool:
         return self._host.same_semantics(one, other)
+
+    def opinion(self, sql: str) -> Opinion:
+        return opinion.of(self._host.session(), sql)
+
+    def show_view(self, name: str, sql: str) -> None:
+        views.of_query(self._host.session(), name, sql)
+
+    def kind_of(self, function: str) -> Kind:
+        return Kind.AGGREGATE if sql_functions.aggregates(self._host.session(), function) else Kind.SCALAR
+
+    def look_up(self, function: str) -> SqlFunction | None:
+        return sql_functions.look_up(self._host.session(), function)
 
     def meaning(self, functions: tuple[str, ...]) -> str:
         return meaning.of(self._host.session(), functions)

@@ -113,5 +113,5 @@ def refusal_of(test: ViewTest) -> Refusal | None:
         return Refusal(error.code, error.position, error.message)
     if plan.full_reason is None:
         return None
-    assert plan.full_reason.code is ReasonCode.UNSUPPORTED
-    return Refusal("UnsupportedOperator", plan.full_reason.position, plan.full_reason.text)
+    codes = {ReasonCode.UNSUPPORTED: "UnsupportedOperator", ReasonCode.STABLE: "Stable"}
+    return Refusal(codes[plan.full_reason.code], plan.full_reason.position, plan.full_reason.text)

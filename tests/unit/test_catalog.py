@@ -49,6 +49,7 @@ from engine.records import (
     Source,
     SourceVersion,
     StreamTable,
+    View,
 )
 from tests.support.permissions import open_the_way_to
 
@@ -446,6 +447,44 @@ def test_an_older_workspace_names_the_way_and_migrates(path: Path, monkeypatch: 
     assert migrations.migrate(connection) == 0
     connection.close()
     assert len(Catalog.open(path).stream_tables()) == 60
+
+
+def test_a_workspace_from_before_views_is_brought_up_to_date(path: Path) -> None:
+    filled(path)
+    with sqlite3.connect(path) as older:
+        older.execute("DROP TABLE views")
+        older.execute("ALTER TABLE stream_tables DROP COLUMN written_json")
+        older.execute("PRAGMA user_version = 1")
+    older.close()
+    with pytest.raises(WorkspaceTooOld):
+        Catalog.open(path)
+    assert database.migrate(path, dry_run=True) == 1
+    assert database.migrate(path) == 1
+    assert database.migrate(path) == 0
+    catalog = Catalog.open(path)
+    assert len(catalog.stream_tables()) == 60
+    catalog.save_view(View("v", "SELECT 1"))
+    assert [view.name for view in catalog.views()] == ["v"]
+    catalog.close()
+
+
+def test_views_share_the_namespace_of_relations(path: Path) -> None:
+    catalog = Catalog.open(path)
+    catalog.save_view(View("Recent", "SELECT 1"))
+    with pytest.raises(AlreadyExists) as caught:
+        catalog.add_source(Source("recent", "/lake/recent"))
+    assert "trickle view drop Recent" in (caught.value.hint or "")
+    catalog.add_source(Source("orders", "/lake/orders"))
+    with pytest.raises(AlreadyExists):
+        catalog.save_view(View("ORDERS", "SELECT 1"))
+    with pytest.raises(NotFound) as missing:
+        catalog.get_source("recent")
+    assert missing.value.hint == "Recent is a view"
+    catalog.save_view(View("Recent", "SELECT 2"), replace=True)
+    assert [view.query for view in catalog.views()] == ["SELECT 2"]
+    catalog.drop_view("recent")
+    assert catalog.views() == ()
+    catalog.close()
 
 
 def test_read_only_makes_nothing(path: Path) -> None:

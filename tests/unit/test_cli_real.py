@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.catalog import Catalog
-from engine.catalog.migrations import SCHEMA_VERSION
+from engine.catalog import SCHEMA_VERSION, Catalog
 from engine.cli.main import main
 from engine.lake import apply, tables
 from engine.lake.stamp import Stamp

@@ -8,7 +8,7 @@ from engine import explain
 from engine.compile.parse import Limits
 from engine.compile.pipeline import Request, compile_query
 from engine.compile.plan import MaintenancePlan
-from engine.errors import InvalidArgument, Position, UnsupportedOperator
+from engine.errors import InvalidArgument, Position, UnsupportedOperator, VolatileFunction
 from engine.explain import Explainer
 from engine.explain_text import text_of, tree_of
 from engine.records import Column, ReasonCode
@@ -143,9 +143,10 @@ def test_the_rewrite(explainer: Explainer) -> None:
 
 
 def test_the_rewrite_of_a_query_that_is_recomputed(explainer: Explainer) -> None:
-    text = text_of(explainer.rewrite("SELECT * FROM orders TABLESAMPLE (10 PERCENT)", every_step=False))
-    assert text.endswith("recomputed in full: TABLESAMPLE cannot be maintained differentially "
-                         "(line 1, column 15: orders TABLESAMPLE (10 PERCENT))")  # fmt: skip
+    text = text_of(explainer.rewrite("SELECT * FROM orders SORT BY id", every_step=False))
+    assert text.endswith(
+        "recomputed in full: SORT BY cannot be maintained differentially (line 1, column 22: SORT BY id)"
+    )
 
 
 def test_the_delta(explainer: Explainer) -> None:
@@ -165,15 +166,18 @@ def test_the_delta(explainer: Explainer) -> None:
 
 
 def test_the_delta_of_a_query_that_is_recomputed(explainer: Explainer) -> None:
-    found = explainer.delta("SELECT * FROM orders TABLESAMPLE (10 PERCENT)")
+    found = explainer.delta("SELECT * FROM orders SORT BY id")
     assert found.cases == ()
     assert text_of(found).endswith("-- so there is no maintenance statement")
 
 
 def test_a_preview_refuses_what_a_creation_refuses(explainer: Explainer) -> None:
     with pytest.raises(UnsupportedOperator) as caught:
-        explainer.preview("SELECT * FROM orders TABLESAMPLE (10 PERCENT)", "DIFFERENTIAL", 5)
-    assert caught.value.fragment == "orders TABLESAMPLE (10 PERCENT)"
+        explainer.preview("SELECT * FROM orders SORT BY id", "DIFFERENTIAL", 5)
+    assert caught.value.fragment == "SORT BY id"
+    with pytest.raises(VolatileFunction) as random:
+        explainer.preview("SELECT * FROM orders TABLESAMPLE (10 PERCENT)", "AUTO", 5)
+    assert random.value.fragment == "orders TABLESAMPLE (10 PERCENT)"
     with pytest.raises(InvalidArgument):
         explainer.preview(BY_REGION, "AUTO", -1)
     with pytest.raises(InvalidArgument):

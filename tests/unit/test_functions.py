@@ -222,7 +222,7 @@ MADE = {
 
 
 def declare(query: str, *immutable: str) -> dict[str, Function]:
-    return dict(functions.declared(parsed(query), immutable, MADE.get).functions)
+    return dict(functions.declared([parsed(query)], immutable, MADE.get).functions)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_bodies_tell(name: str, expected: Volatility, why: str) -> None:
 
 def test_all_that_a_query_reaches() -> None:
     query = parsed("SELECT deep(1), abs(2) FROM lines(1)")
-    reached = functions.declared(query, (), MADE.get)
+    reached = functions.declared([query], (), MADE.get)
     assert reached.names == ("deep", "default.plus", "lies", "lines", "plus", "twice")
     assert reached.functions["lines"] == Function("lines", Kind.TABLE)
 
@@ -264,5 +264,5 @@ def test_the_settings_have_the_last_word() -> None:
 
 def test_what_is_declared_is_believed() -> None:
     query = parsed("SELECT plus(i), lies(i) FROM t")
-    known = functions.declared(query, (), MADE.get).functions
+    known = functions.declared([query], (), MADE.get).functions
     assert [found.name for found in functions.classify(query, known)] == ["lies"]

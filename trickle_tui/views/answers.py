@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from engine.records import Outcome, Overview, RefreshRecord, SourceStatus, StreamTableStatus
-from engine.results import CreateResult, DropResult, SqlResult, VerifyResult
+from engine.results import CreateResult, DropResult, SqlResult, VerifyResult, ViewResult
 from trickle_tui import format
 from trickle_tui.paint import EMPTY, Line, Span, columns, left, line, right, span, wrap
 from trickle_tui.snapshot import Rows
@@ -142,5 +142,7 @@ def of_statement(result: SqlResult) -> str:
             return f"{status.name} is {status.state.value}"
         case SourceStatus() as source:
             return f"source {source.source.name} is known"
+        case ViewResult(view, replaced):
+            return f"the view {view.name} is {'replaced' if replaced else 'created'}"
         case _:
             return f"{result.kind}: done"

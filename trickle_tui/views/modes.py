@@ -7,6 +7,7 @@ from engine.records import Initiator, Outcome, ReasonCode, RefreshMode, RefreshR
 #: one word for the list; the full text stands in the panels
 _SHORT = {
     ReasonCode.UNSUPPORTED: "operator",
+    ReasonCode.STABLE: "clock",
     ReasonCode.NO_CHANGE_FEED: "no feed",
     ReasonCode.COST: "cost",
     ReasonCode.SOURCE_OVERWRITTEN: "overwrite",

@@ -64,7 +64,7 @@ def refined(node: exp.Expr, name: str) -> tuple[Volatility, str]:
 def _finding(node: exp.Expr, declared: Mapping[str, Function]) -> Finding | None:
     match node:
         case exp.TableSample():
-            return Finding(node, "TABLESAMPLE", Volatility.VOLATILE, TABLESAMPLE)
+            return Finding(node.parent or node, "TABLESAMPLE", Volatility.VOLATILE, TABLESAMPLE)
         case exp.Column() if not node.table and node.name.lower() in LITERAL_FUNCTIONS and not node.this.quoted:
             # Only where there is no such column, which whoever resolves names knows.
             function = known(node.name.lower())

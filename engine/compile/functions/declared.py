@@ -8,7 +8,7 @@ others (Java, Python) nobody knows anything, so they are volatile unless they ar
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
@@ -22,12 +22,16 @@ from engine.compile.functions.names import calls
 from engine.lake.sql_functions import SqlFunction
 
 LookUp = Callable[[str], SqlFunction | None]
+#: what Spark makes of a call: a value for each row, one for each group, or nobody knows
+KindOf = Callable[[str], Kind]
 
 
 @dataclass(frozen=True)
 class Declared:
     #: by the name under which they are called
     functions: Mapping[str, Function]
+    #: is one declared immutable of which its body, or nobody, says so?
+    overruled: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -35,34 +39,49 @@ class Declared:
         return tuple(sorted(self.functions))
 
 
-def declared(tree: exp.Expr, immutable: Collection[str], look_up: LookUp) -> Declared:
-    """What is known of the functions in a query that are none of Spark's own.
+def declared(
+    trees: Iterable[exp.Expr],
+    immutable: Collection[str],
+    look_up: LookUp,
+    kind_of: KindOf = lambda name: Kind.UNKNOWN,
+) -> Declared:
+    """What is known of the functions in queries that are none of Spark's own.
 
     A text in a body that is read as a moment ('today') is left to `engine.lake.opinion`, which sees into bodies.
     """
     found: dict[str, Function] = {}
-    _follow(_unknown(tree), immutable, look_up, found)
-    return Declared(found)
+    overruled: set[str] = set()
+    for tree in trees:
+        _follow(_unknown(tree), immutable, look_up, found, overruled)
+    for name, function in found.items():
+        if function.kind is Kind.UNKNOWN and function.volatility is Volatility.IMMUTABLE:
+            found[name] = replace(function, kind=kind_of(name))
+    return Declared(found, bool(overruled))
 
 
-def _follow(names: Iterable[str], immutable: Collection[str], look_up: LookUp, found: dict[str, Function]) -> None:
+def _follow(
+    names: Iterable[str],
+    immutable: Collection[str],
+    look_up: LookUp,
+    found: dict[str, Function],
+    overruled: set[str],
+) -> None:
     for name in names:
-        if name not in found:
-            found[name] = known(name)  # if it should call itself
-            found[name] = _function(name, look_up(name), immutable, look_up, found)
-
-
-def _function(
-    name: str, made: SqlFunction | None, immutable: Collection[str], look_up: LookUp, found: dict[str, Function]
-) -> Function:
-    kind = Kind.UNKNOWN if made is None else Kind.TABLE if made.returns_table else Kind.SCALAR
-    body = _body(made) if made is not None else None
-    if body is not None:
-        _follow(_unknown(body), immutable, look_up, found)
-    # declared with its schema, or without
-    if name in immutable or name.rpartition(".")[2] in immutable:
-        return Function(name, kind)
-    return Function(name, kind, *_by_itself(name, made, body, found))
+        if name in found:
+            continue
+        found[name] = known(name)  # if it should call itself
+        made = look_up(name)
+        body = _body(made) if made is not None else None
+        if body is not None:
+            _follow(_unknown(body), immutable, look_up, found, overruled)
+        kind = Kind.UNKNOWN if made is None else Kind.TABLE if made.returns_table else Kind.SCALAR
+        volatility, why = _by_itself(name, made, body, found)
+        # declared with its schema, or without; what runs code is no matter of trust
+        is_declared = name in immutable or name.rpartition(".")[2] in immutable
+        if is_declared and volatility not in (Volatility.IMMUTABLE, Volatility.FORBIDDEN):
+            overruled.add(name)
+            volatility, why = Volatility.IMMUTABLE, ""
+        found[name] = Function(name, kind, volatility, why)
 
 
 def _by_itself(

@@ -8,25 +8,60 @@ the place in the text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+
+from sqlglot import exp
 
 from engine.algebra.nodes import Node, Output, Project
 from engine.algebra.scalars import col
-from engine.compile.lower.context import CallTyping, Context, Environment, Lowered, Relations, Typing
+from engine.compile.functions import Function, Kind, calls
+from engine.compile.lower.context import CallTyping, Context, Definition, Environment, Lowered, Relations, Typing
 from engine.compile.lower.correlation import NUMBER
+from engine.compile.lower.expressions import OWN_AGGREGATE, refuse_odd_call
 from engine.compile.lower.queries import lower_query
 from engine.compile.parse import ParsedQuery
 
 
 def lower(
-    query: ParsedQuery, relations: Relations, typing: Typing, call_typing: CallTyping, branch_limit: int = 64
+    query: ParsedQuery,
+    relations: Relations,
+    typing: Typing,
+    call_typing: CallTyping,
+    own_functions: Mapping[str, Function],
+    branch_limit: int = 64,
 ) -> tuple[Lowered, Context]:
-    """The canonical tree of a query, and what was noticed on the way. Its columns still have their internal names."""
-    for number, node in enumerate(query.tree.walk()):
+    """The canonical tree of a query, and what was noticed on the way. Its columns still have their internal names.
+
+    What its functions may do has been ruled on before: what changes by itself is taken for what it is at one moment.
+    """
+    for number, node in enumerate(chain.from_iterable(each.tree.walk() for each in query.texts)):
         node.meta[NUMBER] = number
-    context = Context(query, relations, typing, call_typing, branch_limit=branch_limit, lower=lower_query)
-    return lower_query(context, query.tree, Environment()), context
+    context = Context(
+        query, relations, typing, call_typing, own_functions, branch_limit=branch_limit, lower=lower_query
+    )
+    for each in query.texts:
+        _mark_own_aggregates(replace(context, query=each))
+    return lower_query(context, query.tree, _with_views(query)), context
+
+
+def _mark_own_aggregates(context: Context) -> None:
+    for call, name in calls(context.query.tree):
+        own = context.own_functions.get(name)
+        if own is not None and own.kind is Kind.AGGREGATE:
+            refuse_odd_call(context, call)
+            call.meta[OWN_AGGREGATE] = True
+
+
+def _with_views(query: ParsedQuery) -> Environment:
+    """Views are what a WITH around everything would define: each sees those before it, and nothing of the query."""
+    environment = Environment()
+    for view in query.views:
+        named = exp.TableAlias(this=exp.to_identifier(view.name))
+        definition = Definition(exp.CTE(this=view.query.tree, alias=named), environment, view=view)
+        environment = environment.with_definition(view.name, definition)
+    return environment
 
 
 def rename_outputs(lowered: Lowered, names: Sequence[str], types: Sequence[str]) -> Project:

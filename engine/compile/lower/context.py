@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from engine.algebra.nodes import Aggregate, Empty, Node, Output, Project, UnionAll, Window
 from engine.algebra.scalars import Scalar, cast, col
-from engine.compile.parse import ParsedQuery
+from engine.compile.functions import Function
+from engine.compile.parse import ParsedQuery, ParsedView
 from engine.compile.positions import clause_position, fragment, position
 from engine.compile.scope import Names, Scope, Visible
 from engine.errors import InternalError, Position, QueryParseError, UnsupportedOperator
@@ -35,6 +36,8 @@ class Definition:
     environment: Environment
     #: inside of a recursion: the rows of the round before
     itself: Itself | None = None
+    #: the view that it is, whose text is another than the query's
+    view: ParsedView | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,8 @@ class Context:
     relations: Relations
     typing: Typing
     call_typing: CallTyping
+    #: what is known of functions that somebody made, by the name that they are called by
+    own_functions: Mapping[str, Function]
     names: Names = field(default_factory=Names)
     ignored_order: Position | None = None
     #: places where the answer is not unique, and has been made so

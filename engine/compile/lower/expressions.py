@@ -10,13 +10,15 @@ from sqlglot import exp
 from engine.algebra.scalars import Scalar, col
 from engine.compile import functions
 from engine.compile.lower.context import Context, Source
-from engine.compile.positions import fragment, placed_as
+from engine.compile.positions import placed_as
 from engine.compile.scope import Scope
-from engine.errors import QueryParseError, VolatileFunction
+from engine.errors import QueryParseError
 
 _AGGREGATE = functions.Kind.AGGREGATE
 #: marks a column reference that has its name in the tree already
 OWN = "own"
+#: marks a call of an aggregate function that somebody made
+OWN_AGGREGATE = "own aggregate"
 
 
 def scalar(context: Context, tree: exp.Expr, scope: Scope) -> Scalar:
@@ -101,7 +103,7 @@ def column_named(context: Context, scope: Scope, name: str, node: exp.Expr, tabl
             hint="put the table's name or alias before it",
         )
     if table is None and name.lower() in functions.LITERAL_FUNCTIONS:
-        raise changing(context, name.lower(), node)  # Spark calls it without parentheses
+        raise context.unsupported(node, f"{name.lower()} without parentheses")
     near = scope.nearest(name)
     raise QueryParseError(
         f"there is no column {table + '.' if table else ''}{name}",
@@ -135,35 +137,27 @@ def _check(context: Context, tree: exp.Expr) -> None:
                 _check_function(context, node)
             case _:
                 pass
-    for found in functions.classify(tree):
-        if found.volatility is functions.Volatility.STABLE and not found.suspected:
-            raise changing(context, found.name, found.node)  # what is no function: DATE 'today'
 
 
 def _check_function(context: Context, node: exp.Expr) -> None:
     name = functions.name_of(node)
     if not name:
         return
-    kind = functions.kind(name)
+    own = context.own_functions.get(name)
+    kind = functions.kind(name) if own is None else own.kind
     makes_groups = kind is functions.Kind.GROUPING and not isinstance(node, exp.Grouping | exp.GroupingId)
+    if own is not None and kind is functions.Kind.UNKNOWN:
+        raise context.unsupported(node, f"the function {name}, of which Spark does not tell what it makes of its rows,")
     if makes_groups or kind in (functions.Kind.GENERATOR, functions.Kind.TABLE):
         raise context.unsupported(node, f"the {kind} function {name}, here,")
-    match functions.refined(node, name)[0]:
-        case functions.Volatility.IMMUTABLE:
-            return
-        case functions.Volatility.UNKNOWN:
-            raise context.unsupported(node, f"the function {name}, of which is not known that it is deterministic,")
-        case _:
-            raise changing(context, name, node)
 
 
-def changing(context: Context, name: str, node: exp.Expr) -> VolatileFunction:
-    return VolatileFunction(
-        f"{name} does not give the same answer each time",
-        position=context.position(node),
-        fragment=fragment(node, context.query.text),
-        hint="write the value into the source, or create the stream table with refresh_mode = 'FULL'",
-    )
+def refuse_odd_call(context: Context, node: exp.Expr) -> None:
+    """What is known of aggregates (that they skip NULLs, what they are over a frame) is not known of these."""
+    around = node.parent
+    if isinstance(around, exp.Dot | exp.Filter | exp.Window | exp.WithinGroup) or node.find(exp.Distinct):
+        what = "with its schema" if isinstance(around, exp.Dot) else "with more than its arguments"
+        raise context.unsupported(node, f"the aggregate function {functions.name_of(node)}, called {what},")
 
 
 def written_name(context: Context, call: exp.Expr) -> str:
@@ -188,13 +182,17 @@ def aggregates_in(tree: exp.Expr) -> Iterator[exp.Expr]:
         for each in inside:
             yield from aggregates_in(each)
         return
-    if isinstance(tree, exp.Filter | exp.WithinGroup) or functions.kind(functions.name_of(tree)) is _AGGREGATE:
+    if isinstance(tree, exp.Filter | exp.WithinGroup) or is_aggregate(tree):
         yield tree
         return
     if isinstance(tree, exp.Query):
         return
     for part in tree.iter_expressions():
         yield from aggregates_in(part)
+
+
+def is_aggregate(call: exp.Expr) -> bool:
+    return bool(call.meta.get(OWN_AGGREGATE)) or functions.kind(functions.name_of(call)) is _AGGREGATE
 
 
 def windows_in(tree: exp.Expr) -> Iterator[exp.Window]:

@@ -16,6 +16,7 @@ from engine.compile.lower.expressions import column_named, scalar
 from engine.compile.lower.generators import generated, is_generator
 from engine.compile.lower.pivots import pivoted
 from engine.compile.lower.recursion import lower_itself, lower_recursive, names_itself
+from engine.compile.parse import naming_the_view
 from engine.compile.scope import Scope, Visible, aliased
 
 
@@ -138,7 +139,7 @@ def _table(context: Context, tree: exp.Table, environment: Environment) -> Sourc
 def _definition(context: Context, tree: exp.Table, environment: Environment) -> Source:
     """A common table expression: lowered once, and known by new names wherever it is used again."""
     definition = environment.definitions[tree.name.casefold()]
-    lowered = lower_itself(context, definition.itself) if definition.itself else _lowered(context, definition)
+    lowered = lower_itself(context, definition.itself) if definition.itself else _lowered(context, definition, tree)
     if lowered.domain and definition.environment.outer is not environment.outer:
         raise context.unsupported(tree, "a WITH that speaks of a query around it, used in yet another query")
     inner = definition.tree.args["alias"]
@@ -148,12 +149,16 @@ def _definition(context: Context, tree: exp.Table, environment: Environment) -> 
     return Source(lowered.node, Scope(aliased(visible, tree.alias or tree.name, names)), lowered.domain)
 
 
-def _lowered(context: Context, definition: Definition) -> Lowered:
+def _lowered(context: Context, definition: Definition, named_at: exp.Table) -> Lowered:
     key = (id(definition.tree), id(definition.environment.outer))
     known = context.lowered_definitions.get(key)
     if known is None:
         tree = definition.tree
-        if names_itself(tree):
+        view = definition.view
+        if view is not None:
+            with naming_the_view(view.name, context.position(named_at)):
+                known = context.lower(replace(context, query=view.query), tree.this, definition.environment)
+        elif names_itself(tree):
             known = lower_recursive(context, definition)
         else:
             known = context.lower(context, tree.this, definition.environment)

@@ -1,0 +1,89 @@
+"""A query that reads the clock, with the moment written in: what a refresh runs, and what `verify` runs again.
+
+Then the answer follows from the sources and that moment, and can be computed a second time. What cannot be written in
+(a function of somebody's own that reads the clock, 'today' in the place of a date) keeps Spark's own clock; whoever
+compiles the query asks Spark whether any such thing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlglot import exp
+
+from engine.compile.functions.names import name_of
+from engine.compile.tokens import tokenize
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S.%f}"
+
+
+def _timestamp(at: datetime) -> str:
+    return f"TIMESTAMP_LTZ '{_moment(at)} UTC'"
+
+
+def _local(at: datetime) -> str:
+    return f"TIMESTAMP_NTZ '{_moment(at)}'"
+
+
+def _date(at: datetime) -> str:
+    return f"DATE '{at:%Y-%m-%d}'"
+
+
+def _seconds(at: datetime) -> str:
+    return f"{int(at.timestamp())}L"
+
+
+def _zone(_: datetime) -> str:
+    """Everybody's: see FIXED_CONF."""
+    return "'UTC'"
+
+
+#: what Spark makes of a call, by its name, in the time zone of all sessions
+_WRITTEN: Mapping[str, Callable[[datetime], str]] = {
+    "curdate": _date,
+    "current_date": _date,
+    "current_timestamp": _timestamp,
+    "current_timezone": _zone,
+    "localtimestamp": _local,
+    "now": _timestamp,
+    "unix_timestamp": _seconds,
+}
+
+
+@dataclass(frozen=True)
+class ClockCall:
+    """Offsets in the text, `end` excluded."""
+
+    start: int
+    end: int
+    name: str
+
+
+def clock_calls(tree: exp.Expr, text: str) -> tuple[ClockCall, ...]:
+    """The calls without arguments that a moment can be written in place of, in the order of the text."""
+    starts = {
+        node.meta["start"]: name for node in tree.walk() if "start" in node.meta and (name := name_of(node)) in _WRITTEN
+    }
+    tokens = tokenize(text) if starts else ()
+    found: list[ClockCall] = []
+    for index, token in enumerate(tokens):
+        name = starts.get(token.start, "")
+        if not name or not token.is_word(name.upper()):
+            continue
+        if [each.value for each in tokens[index + 1 : index + 3]] == ["(", ")"]:
+            found.append(ClockCall(token.start, tokens[index + 2].end, name))
+        elif index + 1 == len(tokens) or not tokens[index + 1].is_symbol("("):
+            found.append(ClockCall(token.start, token.end, name))
+    return tuple(found)
+
+
+def at_moment(text: str, calls: Sequence[ClockCall], at: datetime) -> str:
+    """The text as if it had been written at that moment."""
+    at = at.astimezone(UTC)
+    for call in reversed(calls):
+        text = f"{text[: call.start]}{_WRITTEN[call.name](at)}{text[call.end :]}"
+    return text
