@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from engine.compile.functions.classify import Finding
 from engine.compile.functions.model import Volatility, worst
-from engine.compile.positions import clause_position, fragment
+from engine.compile.positions import fragment, position
 from engine.errors import Position, VolatileFunction
 from engine.lake.opinion import Opinion
 from engine.records import Notice, Reason, ReasonCode
@@ -77,7 +77,7 @@ def rule(
     if volatility is Volatility.IMMUTABLE:
         return Ruling(volatility)
     said = f"{first.name} {first.why}" if first else "this query calls something that does not give one answer"
-    place = clause_position(first.node, text) if first else None
+    place = position(first.node, text) if first else None
     part = fragment(first.node, text) if first else None
     if volatility is Volatility.FORBIDDEN:
         raise VolatileFunction(
