@@ -146,7 +146,7 @@ def without_domain(context: Context, source: Source, environment: Environment) -
         return source
     members, conditions = _taken_apart(source.node)
     domain = next((each for each in members if frozenset(source.domain) <= each.names), None)
-    if domain is None or not _is_instance(domain, environment.outer):
+    if domain is None or not _passes_on(domain, environment.outer.domain):
         return source
     others = tuple(each for each in members if each is not domain)
     types = {name: type_ for each in others for name, type_ in each.types.items()}
@@ -228,10 +228,6 @@ def _taken_apart(node: Node) -> tuple[tuple[Node, ...], tuple[Scalar, ...]]:
             return tuple(part for each, _ in parts for part in each), conditions + inner
         case _:
             return (node,), ()
-
-
-def _is_instance(node: Node, outer: Outer) -> bool:
-    return _passes_on(node, outer.domain)
 
 
 def _passes_on(node: Node, domain: Node) -> bool:

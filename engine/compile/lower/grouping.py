@@ -15,6 +15,7 @@ from sqlglot import exp
 from engine.algebra.nodes import Aggregate, Aggregation, Node, OuterJoin, Output, Project, UnionAll, keep
 from engine.algebra.scalars import Scalar, case, cast, coalesce, col, eq, lit, null, null_safe_eq
 from engine.compile.lower.aggregates import canonical_call, empty_value
+from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Environment, Source
 from engine.compile.lower.correlation import seen_from
 from engine.compile.lower.expressions import aggregates_in, over, parts_of, resolved
@@ -52,10 +53,9 @@ def grouped(
     have nothing here; with `may_miss` these are left to the caller, who is told what the aggregates are for them.
     """
     keys = _keys(context, select, items, source)
-    below = _Below(context, source)
-    key_columns = {
-        over(context, tree, source).tree: below.column(over(context, tree, source), "key") for tree in keys.trees
-    }
+    below = Below(context, source.node)
+    values = [over(context, tree, source) for tree in keys.trees]
+    key_columns = {value.tree: below.column(value, "key") for value in values}
     calls: dict[exp.Expr, Aggregation] = {}
     for part in parts:
         for call in aggregates_in(part):
@@ -63,13 +63,14 @@ def grouped(
             if tree not in calls:
                 made = canonical_call(context, call, lambda each: over(context, each, source), below.column)
                 calls[tree] = Aggregation(context.names.fresh(call.key, made.hint), made.call, "")
-    inner = below.node(source.domain)
+    below.passing(source.domain)
+    inner = below.node()
     known: dict[exp.Expr, Scalar] = {}
     names = list(dict.fromkeys(key_columns.values()))
     if keys.sets is None:
         known.update((tree, col(name)) for tree, name in key_columns.items())
     else:
-        order = [key_columns[over(context, tree, source).tree] for tree in keys.trees]
+        order = [key_columns[value.tree] for value in values]
         inner, renamed, number = _expanded(context, inner, order, keys.sets)
         known.update((tree, col(renamed[name])) for tree, name in key_columns.items())
         known.update(_grouping_calls(context, parts, source, key_columns, order, keys.sets, number))
@@ -87,31 +88,6 @@ def grouped(
     if may_miss:
         return result, empties
     return _for_all(context, select, result, aggregate, empties, environment), {}
-
-
-@dataclass
-class _Below:
-    """The projection below an Aggregate, as it is asked for columns."""
-
-    context: Context
-    source: Source
-
-    def __post_init__(self) -> None:
-        self.outputs: dict[Scalar, Output] = {}
-
-    def column(self, scalar: Scalar, hint: str) -> str:
-        """The column that holds this value."""
-        if scalar not in self.outputs:
-            name = scalar.as_column or self.context.names.fresh("", hint)
-            self.outputs[scalar] = Output(name, scalar, "")
-        return self.outputs[scalar].name
-
-    def node(self, domain: Sequence[str]) -> Node:
-        for name in domain:
-            self.column(col(name), name)
-        if not self.outputs:
-            return self.source.node  # count(*) over everything reads no column
-        return self.context.typed(Project(self.source.node, tuple(self.outputs.values())))
 
 
 def _for_all(

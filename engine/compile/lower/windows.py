@@ -8,13 +8,14 @@ the same row to the query. Functions that treat equals alike (rank, sums over a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
-from engine.algebra.nodes import Node, Output, Project, Window, Windowed
+from engine.algebra.nodes import Node, Window, Windowed
 from engine.algebra.scalars import Scalar, col
 from engine.compile import functions
+from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Source
 from engine.compile.lower.expressions import over, windows_in
 from engine.compile.lower.ordering import nulls_first, ties_broken
@@ -52,7 +53,7 @@ def windowed(context: Context, source: Source, trees: Sequence[exp.Expr]) -> Sou
     if not calls:
         return source
     used = _used(context, source, trees)
-    below = _Below(context, source.node, used)
+    below = Below(context, source.node, used)
     known: dict[exp.Expr, Scalar] = {}
     found: dict[tuple[str, ...], dict[Scalar, Windowed]] = {}
     for tree in calls:
@@ -84,32 +85,10 @@ def _columns_of(context: Context, tree: exp.Expr, source: Source) -> list[str]:
     return sorted(over(context, tree, source).columns)
 
 
-@dataclass
-class _Below:
-    """The projection below the windows: what is used of the rows, and what the functions are about."""
-
-    context: Context
-    source: Node
-    used: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        self.outputs = {col(name): Output(name, col(name), self.source.types[name]) for name in self.used}
-
-    def column(self, tree: exp.Expr, hint: str) -> exp.Expr:
-        scalar = Scalar(tree)
-        if scalar not in self.outputs:
-            name = scalar.as_column or self.context.names.fresh("", hint)
-            self.outputs[scalar] = Output(name, scalar, "")
-        return col(self.outputs[scalar].name).tree
-
-    def node(self) -> Project:
-        return self.context.typed(Project(self.source, tuple(self.outputs.values())))
-
-
 def _canonical(
     context: Context,
     window: exp.Expr,
-    below: _Below,
+    below: Below,
     domain: tuple[str, ...],
     found: dict[tuple[str, ...], dict[Scalar, Windowed]],
 ) -> Scalar:
@@ -117,12 +96,16 @@ def _canonical(
     function = tree.this
     for inner in list(_arguments(function)):
         if not isinstance(inner, exp.Literal | exp.Boolean | exp.Null):
-            inner.replace(below.column(inner, function.key))
-    partition = [below.column(each, "part") for each in tree.args.get("partition_by") or ()]
+            inner.replace(col(below.column(Scalar(inner), function.key)).tree)
+    partition = [col(below.column(Scalar(each), "part")).tree for each in tree.args.get("partition_by") or ()]
     partition += [col(name).tree for name in domain]
     order = tree.args.get("order")
     keys = [
-        exp.Ordered(this=below.column(each.this, "order"), desc=each.args.get("desc"), nulls_first=nulls_first(each))
+        exp.Ordered(
+            this=col(below.column(Scalar(each.this), "order")).tree,
+            desc=each.args.get("desc"),
+            nulls_first=nulls_first(each),
+        )
         for each in (order.expressions if order else ())
     ]
     spec = tree.args.get("spec")
@@ -163,7 +146,7 @@ def _untied(
     partition: list[exp.Expr],
     keys: list[exp.Ordered],
     spec: exp.Expr | None,
-    below: _Below,
+    below: Below,
 ) -> tuple[exp.Expr, list[exp.Expr], list[exp.Ordered], exp.Expr | None]:
     """The same function with one answer: its partition, order and frame."""
     inner = function.this if isinstance(function, exp.IgnoreNulls | exp.RespectNulls) else function
@@ -173,8 +156,8 @@ def _untied(
     if not (isinstance(inner, _PLACES) or is_rows or is_value):
         return function, partition, keys, spec
     partition_names = [each.name for each in partition]
-    names = [name for name in below.used if name not in partition_names]
-    ties = list(ties_broken(below.source, names, keys))
+    names = [name for name in below.passed if name not in partition_names]
+    ties = list(ties_broken(below.input, names, keys))
     if ties:
         told_apart = ", ".join(each.this.name for each in ties)
         context.made_unique.append(f"where rows tie, {functions.name_of(inner)} tells them apart by {told_apart}")
