@@ -66,7 +66,7 @@ def test_the_clock_is_read_at_one_moment_that_is_written_down(
         assert len(rows) == 60
         holds(engine, "seen")
         status = engine.status("seen")
-        assert (status.effective_mode, status.reason) == ("full", engine.explain("seen").reason)
+        assert (status.effective_mode, status.reason) == ("full", engine.explain_st("seen").explanation.reason)
         assert status.reason is not None
         assert status.reason.text == "now reads the clock"
     with opened(tmp_path / "ws", shop) as engine:
