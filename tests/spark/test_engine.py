@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from engine.errors import RefreshSkipped
+from engine.explain_text import text_of
 from engine.lake import log, stamp, tables
 from engine.lake.session import SparkHost
 from engine.records import Initiator, Outcome, ReasonCode, State
@@ -247,7 +248,7 @@ def test_everything_goes_through_sql(tmp_path: Path, spark_host: SparkHost, shop
         assert engine.sql("VERIFY STREAM TABLE by_region").value.equal
         assert engine.sql("REFRESH STREAM TABLE by_region FULL").value.outcome is Outcome.FULL
         assert [each.name for each in engine.sql("SHOW STREAM TABLES").value] == ["by_region"]
-        assert "Join inner" in engine.sql("EXPLAIN STREAM TABLE by_region").value.text()
+        assert "Join inner" in text_of(engine.sql("EXPLAIN STREAM TABLE by_region").value)
         assert engine.sql("SELECT COUNT(*) AS n FROM by_region").rows.to_pydict() == {"n": [2]}
         assert engine.sql("DROP STREAM TABLE by_region").value.dropped == ("by_region",)
         assert engine.sql("DROP STREAM TABLE IF EXISTS by_region").value.dropped == ()
