@@ -12,9 +12,7 @@ from sqlglot import exp
 from engine.algebra.aggregates import count_rows
 from engine.algebra.nodes import (
     WEIGHT,
-    Explode,
     Filter,
-    InnerJoin,
     Node,
     OuterJoin,
     Output,
@@ -23,14 +21,13 @@ from engine.algebra.nodes import (
     Scan,
     SemiJoin,
     UnionAll,
-    Values,
     Window,
     Windowed,
     keep,
 )
 from engine.algebra.scalars import Scalar, any_of, cast, col, gt, is_null, le, lit, lt, neg, null, null_safe_eq
 from engine.algebra.trees import consolidate
-from engine.compile.differentiate import Rule, delta
+from engine.compile.differentiate import Rule, delta, only_grows
 from engine.compile.keep.kept import NET, OP, POSITION, SEQUENCE, Kept, op, stored, stored_name
 from engine.errors import UnsupportedOperator
 from engine.records import Column
@@ -46,7 +43,7 @@ def keep_rows(root: Node) -> Kept:
         full=root,
         first=consolidate(change),
         change=change_of_rows(root),
-        append=_as_inserts(change, root) if _only_grows(root) else None,
+        append=_as_inserts(change, root) if only_grows(root) else None,
         identity=(SEQUENCE, POSITION),
         visible=root.columns,
         hidden=ROW_ID,
@@ -63,12 +60,6 @@ def change_of_rows(root: Node) -> Node:
             )
     net = Scan(NET, tuple((c.name, c.name, c.type) for c in (*root.columns, Column(WEIGHT, "bigint"))))
     return UnionAll((_inserts(net, root), _deletes(net, root)))
-
-
-def _only_grows(root: Node) -> bool:
-    """Do more source rows only ever mean more result rows? Not where rows are counted."""
-    grows = isinstance(root, Scan | Values | Filter | Project | InnerJoin | UnionAll | Explode | Repeat)
-    return grows and all(map(_only_grows, root.inputs))
 
 
 def _inserts(net: Node, root: Node) -> Node:
