@@ -15,7 +15,7 @@ from engine.algebra import scalars
 from engine.algebra.aggregates import AggregateKind
 from engine.algebra.nodes import Node, UnionAll
 from engine.algebra.trees import rewrite
-from engine.compile.differentiate import aggregate, join
+from engine.compile.differentiate import aggregate, join, recursive
 from engine.compile.keep import accumulators, by_row, group_sums, replace_groups
 from engine.compile.optimize import STATEMENT_RULES
 from engine.errors import TrickleError
@@ -66,6 +66,11 @@ def the_change_is_all_there_is(patch: Patch) -> None:
     patch.setattr(accumulators, "merged", lambda kind, stored, change: change)
 
 
+def new_ways_are_not_followed(patch: Patch) -> None:
+    """A recursion goes on from new starts only, and not from what was found before."""
+    patch.setattr(recursive, "UnionAll", lambda members: members[0])
+
+
 def empty_groups_stay(patch: Patch) -> None:
     patch.setattr(group_sums, "eq", lambda left, right: scalars.lt(left, scalars.lit(0)))
 
@@ -107,6 +112,7 @@ def a_union_is_its_first_input(patch: Patch) -> None:
         (nulls_are_counted, "groups/sums"),
         (the_change_is_all_there_is, "groups/extremes"),
         (the_change_is_all_there_is, "groups/bits"),
+        (new_ways_are_not_followed, "recursive/paths"),
         (empty_groups_stay, "groups/sums"),
         (appends_only_insert, "nested/sources_that_only_grow"),
         (changes_are_not_netted, "rows/nothing_net"),
