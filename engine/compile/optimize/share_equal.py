@@ -17,6 +17,6 @@ def share_equal(root: Node) -> Node:
 
 
 def _identity(node: Node) -> tuple[object, ...]:
-    """Two operators are equal if all but their inputs is, and their inputs are the same: those were looked at before."""
+    """Two operators are equal if all but their inputs is, and their inputs, which come first, are the same."""
     own = (getattr(node, each.name) for each in fields(node) if each.name not in node.input_fields)
     return (type(node), *own, *map(id, node.inputs))
