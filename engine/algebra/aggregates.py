@@ -1,4 +1,4 @@
-"""Aggregate functions as trees: which of them change by addition, and how they are written."""
+"""Aggregate functions whose results can be merged: what is stored, and what the change brings, make what is now."""
 
 from __future__ import annotations
 
@@ -13,34 +13,37 @@ class AggregateKind(StrEnum):
     COUNT_ROWS = "count(*)"
     COUNT = "count"
     SUM = "sum"
-    AVG = "avg"
-    #: any other: known by its tree alone
-    OTHER = "other"
+    XOR = "bit_xor"
+    # what went cannot be taken out of these again
+    MIN = "min"
+    MAX = "max"
+    AND = "bit_and"
+    OR = "bit_or"
+
+    @property
+    def takes_back(self) -> bool:
+        """Is it exact also where rows went, and not only where rows came?"""
+        return self in _TAKING_BACK
 
 
-_KINDS: dict[type[exp.Expr], AggregateKind] = {
-    exp.Count: AggregateKind.COUNT,
-    exp.Sum: AggregateKind.SUM,
-    exp.Avg: AggregateKind.AVG,
+_TAKING_BACK = frozenset((AggregateKind.COUNT_ROWS, AggregateKind.COUNT, AggregateKind.SUM, AggregateKind.XOR))
+
+_FUNCTIONS: dict[AggregateKind, type[exp.AggFunc]] = {
+    AggregateKind.SUM: exp.Sum,
+    AggregateKind.XOR: exp.BitwiseXorAgg,
+    AggregateKind.MIN: exp.Min,
+    AggregateKind.MAX: exp.Max,
+    AggregateKind.AND: exp.BitwiseAndAgg,
+    AggregateKind.OR: exp.BitwiseOrAgg,
 }
-
-
-def kind_of(call: Scalar) -> AggregateKind:
-    kind = _KINDS.get(type(call.tree))
-    if kind is AggregateKind.COUNT and isinstance(call.tree.this, exp.Star):
-        return AggregateKind.COUNT_ROWS
-    if kind is None or call.tree.expressions or not isinstance(call.tree.this, exp.Column):
-        return AggregateKind.OTHER
-    return kind
-
-
-def argument_of(call: Scalar) -> Scalar | None:
-    """The one plain column that a function of a known kind is about."""
-    return Scalar(call.tree.this) if kind_of(call) not in (AggregateKind.COUNT_ROWS, AggregateKind.OTHER) else None
 
 
 def count_rows() -> Scalar:
     return Scalar(exp.Count(this=exp.Star(), big_int=True))
+
+
+def count_of(argument: Scalar) -> Scalar:
+    return Scalar(exp.Count(this=argument.tree.copy(), big_int=True))
 
 
 def sum_of(argument: Scalar) -> Scalar:
@@ -48,12 +51,22 @@ def sum_of(argument: Scalar) -> Scalar:
 
 
 def aggregate(kind: AggregateKind, argument: Scalar | None) -> Scalar:
+    if kind is AggregateKind.COUNT_ROWS or argument is None:
+        return count_rows()
+    if kind is AggregateKind.COUNT:
+        return count_of(argument)
+    return Scalar(_FUNCTIONS[kind](this=argument.tree.copy()))
+
+
+def merged(kind: AggregateKind, one: Scalar, other: Scalar) -> Scalar:
+    """Of two results of one function, both perhaps NULL, the result over the rows of both; not for sums and counts."""
     match kind:
-        case AggregateKind.COUNT if argument is not None:
-            return Scalar(exp.Count(this=argument.tree.copy(), big_int=True))
-        case AggregateKind.SUM if argument is not None:
-            return sum_of(argument)
-        case AggregateKind.AVG if argument is not None:
-            return Scalar(exp.Avg(this=argument.tree.copy()))
+        case AggregateKind.MIN:
+            made: exp.Expr = exp.Least(this=one.tree.copy(), expressions=[other.tree.copy()], ignore_nulls=True)
+        case AggregateKind.MAX:
+            made = exp.Greatest(this=one.tree.copy(), expressions=[other.tree.copy()], ignore_nulls=True)
         case _:
-            return count_rows()
+            bits = {AggregateKind.XOR: exp.BitwiseXor, AggregateKind.AND: exp.BitwiseAnd}.get(kind, exp.BitwiseOr)
+            both = bits(this=one.tree.copy(), expression=other.tree.copy())
+            made = exp.Coalesce(this=both, expressions=[one.tree.copy(), other.tree.copy()])
+    return Scalar(made)

@@ -13,7 +13,6 @@ from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar
 
-from engine.algebra.aggregates import AggregateKind, argument_of, kind_of
 from engine.algebra.scalars import Scalar, col
 from engine.errors import InternalError
 from engine.records import Column
@@ -245,15 +244,6 @@ class Aggregation:
     call: Scalar
     type: str
 
-    @property
-    def kind(self) -> AggregateKind:
-        return kind_of(self.call)
-
-    @property
-    def argument(self) -> Scalar | None:
-        """Of the kinds that have one."""
-        return argument_of(self.call)
-
     def __str__(self) -> str:
         return str(self.call)
 
@@ -277,11 +267,6 @@ class Aggregate(Node):
     def columns(self) -> tuple[Column, ...]:
         keys = tuple(Column(key.name, key.type) for key in self.keys)
         return keys + tuple(Column(made.name, made.type) for made in self.aggregations)
-
-    def argument_type(self, made: Aggregation) -> str:
-        """Empty where it has no argument that is a plain column."""
-        name = made.argument.as_column if made.argument is not None else None
-        return self.input.types[name] if name else ""
 
 
 @dataclass(frozen=True)

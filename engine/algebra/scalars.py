@@ -147,6 +147,10 @@ def subtract(left: Scalar, right: Scalar) -> Scalar:
     return _binary(exp.Sub, left, right)
 
 
+def multiply(left: Scalar, right: Scalar) -> Scalar:
+    return _binary(exp.Mul, left, right)
+
+
 def least(one: Scalar, other: Scalar) -> Scalar:
     return Scalar(exp.Least(this=one.tree.copy(), expressions=[other.tree.copy()]))
 

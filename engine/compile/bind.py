@@ -54,7 +54,7 @@ def bind(kept: Kept, changes: Mapping[str, Change], rules: tuple[Rule, ...] = ST
     grew_only = all(change is not Change.MIXED for change in changes.values())
     if grew_only and kept.append is not None:
         only = _statement(kept.append, changes, rules, "append")
-        return Statements(None, only.root, True, only.pictures)
+        return Statements(None, only.root, kept.by_row, only.pictures)
     first = _statement(kept.first, changes, rules, "first") if kept.first is not None else None
     change = _statement(kept.change, changes, rules, "change")
     pictures = (*first.pictures, *change.pictures) if first else change.pictures

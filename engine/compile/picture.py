@@ -22,9 +22,10 @@ class Picture:
 
     @property
     def changed(self) -> bool:
-        if isinstance(self.left, str):
+        if isinstance(self.left, str) or self.left is self.given:
             return False
-        return self.left is not self.given and self.left != self.given
+        # trees that are equal may still share other parts of themselves
+        return self.left != self.given or (self.given is not None and show(self.left) != show(self.given))
 
     def draw(self) -> Stage:
         text = self.left if isinstance(self.left, str) else show(self.left)

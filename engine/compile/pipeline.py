@@ -24,6 +24,7 @@ from engine.compile.differentiate import rule_of
 from engine.compile.exactness import refuse_inexact_decisions
 from engine.compile.keep import Kept, choose
 from engine.compile.lower import Relations, lower, rename_outputs
+from engine.compile.lower.moments import exact_moments
 from engine.compile.optimize import PLAN_RULES, Rule, optimize
 from engine.compile.parse import Limits, ParsedQuery, naming_the_view, parse, place_of, unknown_relation
 from engine.compile.picture import Picture
@@ -213,6 +214,7 @@ def _canonical(
         raise UnsupportedOperator("Spark gives this query other columns than its text seems to have")
     root: Node = rename_outputs(lowered, [c.name for c in visible], [c.type for c in visible])
     refuse_inexact_decisions(root, parsed.text)
+    root, by_sums = exact_moments(root)
     took_ms = _ms_since(began) - (asked.spent_ms - before)
     picture = Picture("lower", root, None, took_ms)
     optimized = optimize(root, rules)
@@ -220,7 +222,7 @@ def _canonical(
     if context.ignored_order is not None:
         text = f"ORDER BY ({context.ignored_order}) has no effect: a stored table has no order"
         notices = (Notice(text, "order when you read it"),)
-    unique = tuple(dict.fromkeys(context.made_unique))
+    unique = (*dict.fromkeys(context.made_unique), *by_sums)
     notices += tuple(Notice(text) for text in unique)
     return optimized.root, _Made((picture, *optimized.pictures), notices, unique)
 

@@ -79,10 +79,7 @@ class _Block:
 
     def select(self) -> exp.Select:
         # Values may stand in several places, and a tree has one parent: they are copied. The rest stands here only.
-        chosen = [
-            exp.Alias(this=value.copy(), alias=exp.to_identifier(name, quoted=True))
-            for name, value in self.columns.items()
-        ]
+        chosen = [_named(value.copy(), name) for name, value in self.columns.items()]
         select = exp.Select(expressions=chosen or [exp.Literal.number(1)])
         select.set("from_", exp.From(this=self.relation))
         select.set("joins", list(self.joins))
@@ -339,6 +336,16 @@ class _Renderer:
         if name is not None:
             return block.columns[name]
         return scalar.substitute({name: Scalar(tree) for name, tree in block.columns.items()}).tree
+
+
+def _named(value: exp.Expr, name: str) -> exp.Expr:
+    """A column that keeps its name is no new one to Spark.
+
+    Of a condition over n columns that are all given a name anew, it derives 2ⁿ, one for each choice of names.
+    """
+    if isinstance(value, exp.Column) and value.name == name:
+        return value
+    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
 
 
 def _union(parts: Sequence[exp.Query]) -> exp.Query:

@@ -6,7 +6,8 @@ from engine.algebra.nodes import Aggregate, Aggregation, Node
 from engine.algebra.trees import nodes_of
 from engine.compile.exactness import inexact_columns, is_order_sensitive
 from engine.compile.keep import Kept
-from engine.compile.keep.group_sums import STORED_SUMS, is_exact
+from engine.compile.keep.composed import composed
+from engine.compile.keep.group_sums import STORED_SUMS
 from engine.compile.positions import fragment
 from engine.records import Notice
 
@@ -44,7 +45,8 @@ def warnings_of(root: Node, kept: Kept, text: str) -> tuple[Notice, ...]:
 
 
 def _adds_up(node: Aggregate, made: Aggregation) -> bool:
-    return is_exact(made.kind, node.argument_type(made))
+    found = composed(node, made)
+    return found is not None and all(part.kind.takes_back for part in found.parts)
 
 
 def _written(made: Aggregation, text: str) -> str:

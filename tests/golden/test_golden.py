@@ -1,8 +1,9 @@
 """Pictures of the compiler at work, kept as text: a change of any stage is seen, and looked at, before it is kept.
 
 `compile/*.golden` show a query at each stage, and what is left to run for each set of changed sources, as tree and as
-Spark's SQL. `rules/*.golden` show one rule of the optimizer, before and after. The upper part of each file is written
-by hand, in the format of tests/views; the lower one by `pytest --update-golden`.
+Spark's SQL. `rules/*.golden` show one rule of the optimizer, before and after, `rules/<rule>-<case>.golden` the same
+rule on more operators. The upper part of each file is written by hand, in the format of tests/views; the lower one by
+`pytest --update-golden`.
 
 Every rule's before and after are also run on DuckDB, in every file: they must give the same rows.
 """
@@ -43,7 +44,7 @@ def test_stages(path: Path) -> None:
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
 def test_rule(path: Path) -> None:
     test, given = read(path)
-    compare(path, given, "\n".join(before_and_after(test, path.stem)))
+    compare(path, given, "\n".join(before_and_after(test, rule_of(path))))
 
 
 @pytest.mark.parametrize("path", COMPILE + RULES, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -65,7 +66,12 @@ def test_rules_keep_the_rows(path: Path) -> None:
 
 def test_each_rule_is_shown() -> None:
     names = {rule.__name__ for rule in (*PLAN_RULES, *STATEMENT_RULES)}
-    assert {path.stem for path in RULES} == names
+    assert {rule_of(path) for path in RULES} == names
+
+
+def rule_of(path: Path) -> str:
+    """`rule.golden` shows the rule as simply as can be, `rule-case.golden` a case more."""
+    return path.stem.partition("-")[0]
 
 
 def read(path: Path) -> tuple[ViewTest, str]:

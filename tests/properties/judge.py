@@ -1,4 +1,6 @@
-"""Runs one case and says whether what is maintained is right: against recompute, in parts, and without optimization."""
+"""Runs one case and says whether what is maintained is right: against recompute, in parts, without optimization, and
+after each rule of the optimizer by itself.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from engine.records import ReasonCode
 from tests.properties.case import Case
 from tests.properties.features import COVERED, DECIDED, Weights, weights
 from tests.properties.oracles import partitions, unoptimized
+from tests.properties.rule_by_rule import check_each_rule
 from tests.properties.tree import Query
 from tests.support.duck_analyzer import DuckAnalyzer, Relations
 from tests.support.fake_lake import FakeLake, FakeStreamTable, SteppingLake
@@ -47,13 +50,22 @@ class Settings:
     seed: int = 0
     in_parts: bool = False
     plainly: bool = False
+    rule_by_rule: bool = False
     covered: frozenset[str] = COVERED
 
     @staticmethod
     def of(seed: int, engine: Engine = on_duckdb, chosen: Weights | None = None) -> Settings:
         given = weights() if chosen is None else chosen
         engine = in_steps if engine is on_duckdb and seed % 6 == 1 else engine
-        return Settings(engine, seed % 5 != 0, given, seed, in_parts=seed % 10 == 3, plainly=seed % 10 == 7)
+        return Settings(
+            engine,
+            seed % 5 != 0,
+            given,
+            seed,
+            in_parts=seed % 10 == 3,
+            plainly=seed % 10 == 7,
+            rule_by_rule=seed % 20 == 11,
+        )
 
 
 @dataclass(frozen=True)
@@ -97,8 +109,11 @@ def _judged(case: Case, settings: Settings) -> Outcome:
             raise RefusedAlthoughCovered(outcome.reason)
         return outcome
     asked = []
+    if settings.rule_by_rule:
+        check_each_rule(case, *settings.engine(case.relations))
+        asked.append("rule by rule")
     if case.ties:
-        return outcome
+        return Outcome(outcome.way, asked=tuple(asked))
     if settings.in_parts and (three := partitions(case, settings.seed, settings.weights)) is not None:
         asked.append(_compare(case, settings, history, "in parts", *three))
     if settings.plainly:

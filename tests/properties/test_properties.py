@@ -6,9 +6,11 @@ from collections import Counter
 
 import pytest
 
+from engine.algebra.nodes import Node, UnionAll
+from engine.algebra.trees import rewrite
 from engine.compile.differentiate import join
 from engine.errors import TrickleError
-from tests.properties import fuzz, judge
+from tests.properties import fuzz, judge, rule_by_rule
 from tests.properties.case import Case
 from tests.properties.features import COVERED, FEATURES, GROUPS, SPARK_ONLY, weights
 from tests.properties.generator.queries import Generator
@@ -151,6 +153,26 @@ def test_another_answer_without_optimization_is_noticed(monkeypatch: pytest.Monk
     monkeypatch.setattr(judge, "unoptimized", lambda query: Select((shown,), query.source))
     with pytest.raises(WrongRows, match="without optimization"):
         judge.judge(case, Settings(plainly=True))
+
+
+def test_each_rule_is_applied_by_itself_and_a_wrong_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    applied: set[str] = set()
+    for seed in range(300, 330):
+        case = Generator(seed).case()
+        applied |= rule_by_rule.check_each_rule(case, *judge.on_duckdb(case.relations))
+    assert applied == {rule.__name__ for rule in rule_by_rule.RULES}
+
+    def first_only(root: Node) -> Node:
+        return rewrite(root, lambda node: node.members[0] if isinstance(node, UnionAll) else node)
+
+    monkeypatch.setattr(rule_by_rule, "RULES", (first_only,))
+
+    def judge_all() -> None:
+        for seed in range(300, 330):
+            judge.judge(Generator(seed).case(), Settings(rule_by_rule=True))
+
+    with pytest.raises(rule_by_rule.RuleChangesRows, match="first_only changes the rows"):
+        judge_all()
 
 
 def test_where_there_are_ties_the_text_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:

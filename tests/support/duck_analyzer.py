@@ -15,7 +15,10 @@ from engine.compile.dialect import Spark4
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column
+from tests.support.duck_dialect import write_as_spark_means_it
 from tests.support.spark_types import UNKNOWN, type_of, widest
+
+write_as_spark_means_it()
 
 #: what a relation in FROM is called, and the columns it has
 Relation = tuple[str, tuple[Column, ...]]

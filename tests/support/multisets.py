@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from tests.support.view_test import Row, write_row
 
 FLOAT_TOLERANCE = 1e-9
+#: what rounding leaves where a sum of floats is nothing: a covariance of 1e-17
+FLOAT_NOTHING = 1e-12
 
 
 def same_rows(one: Sequence[Row], other: Sequence[Row]) -> bool:
@@ -55,5 +57,7 @@ def _same_row(one: Row, other: Row) -> bool:
 
 def _same(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=FLOAT_TOLERANCE) or (math.isnan(one) and math.isnan(other))
+        return math.isclose(one, other, rel_tol=FLOAT_TOLERANCE, abs_tol=FLOAT_NOTHING) or (
+            math.isnan(one) and math.isnan(other)
+        )
     return one == other

@@ -23,7 +23,7 @@ _BY_TYPE = {
     "double": """
         acos acosh asin asinh atan atan2 atanh cbrt corr cos cosh cot covar_pop covar_samp csc cume_dist
         degrees e exp expm1 hypot kurtosis ln log log10 log1p log2 median months_between nanvl percent_rank percentile
-        percentile_cont pi pow power quantile radians regr_avgx regr_avgy regr_intercept regr_r2 regr_slope regr_sxx
+        percentile_cont pi pow power quantile radians regr_intercept regr_r2 regr_slope regr_sxx
         regr_sxy regr_syy rint sec sign signum sin sinh skewness sqrt std stddev stddev_pop stddev_samp tan tanh
         try_to_double var_pop var_samp variance variance_pop variance_samp
     """,

@@ -128,8 +128,10 @@ class _Typing:
                 return widest([types[0], "int"])
             case "sum" | "try_sum":
                 return sum_type(types[0])
-            case "avg" | "mean" | "try_avg":
+            case "avg" | "mean" | "try_avg" | "regr_avgy":
                 return avg_type(types[0])
+            case "regr_avgx":
+                return avg_type(self.of(tree.args["expression"]))
             case "abs" | "negative" | "positive":
                 return "double" if types[0] == "string" else types[0]
             case "round" | "bround":

@@ -15,8 +15,8 @@ from engine.algebra import scalars
 from engine.algebra.aggregates import AggregateKind
 from engine.algebra.nodes import Node, UnionAll
 from engine.algebra.trees import rewrite
-from engine.compile.differentiate import aggregate, join
-from engine.compile.keep import by_row, group_recompute, group_sums
+from engine.compile.differentiate import aggregate, join, recursive
+from engine.compile.keep import accumulators, by_row, group_sums, replace_groups
 from engine.compile.optimize import STATEMENT_RULES
 from engine.errors import TrickleError
 from tests.support.view_runner import Variant, run_view_test
@@ -42,22 +42,33 @@ def groups_never_were(patch: Patch) -> None:
 
 
 def keys_compared_without_null(patch: Patch) -> None:
-    for module in (by_row, group_sums, group_recompute):
+    for module in (by_row, group_sums, replace_groups):
         patch.setattr(module, "null_safe_eq", scalars.eq)
 
 
 def sums_only_grow(patch: Patch) -> None:
-    patch.setattr(group_sums, "neg", lambda value: value)
+    patch.setattr(accumulators, "neg", lambda value: value)
 
 
 def nulls_are_counted(patch: Patch) -> None:
-    real = group_sums.Accumulator.change
+    real = accumulators.Accumulator.change
 
-    def change(self: group_sums.Accumulator) -> object:
-        counted = replace(self, argument=None) if self.kind is AggregateKind.COUNT else self
+    def change(self: accumulators.Accumulator) -> object:
+        rows = replace(self.part, argument=None)
+        counted = replace(self, part=rows) if self.kind is AggregateKind.COUNT else self
         return real(counted)
 
-    patch.setattr(group_sums.Accumulator, "change", change)
+    patch.setattr(accumulators.Accumulator, "change", change)
+
+
+def the_change_is_all_there_is(patch: Patch) -> None:
+    """Of an extreme, what is stored is forgotten."""
+    patch.setattr(accumulators, "merged", lambda kind, stored, change: change)
+
+
+def new_ways_are_not_followed(patch: Patch) -> None:
+    """A recursion goes on from new starts only, and not from what was found before."""
+    patch.setattr(recursive, "UnionAll", lambda members: members[0])
 
 
 def empty_groups_stay(patch: Patch) -> None:
@@ -65,7 +76,7 @@ def empty_groups_stay(patch: Patch) -> None:
 
 
 def appends_only_insert(patch: Patch) -> None:
-    patch.setattr(by_row, "_only_grows", lambda root: True)
+    patch.setattr(by_row, "only_grows", lambda root: True)
 
 
 def changes_are_not_netted(patch: Patch) -> None:
@@ -99,6 +110,9 @@ def a_union_is_its_first_input(patch: Patch) -> None:
         (keys_compared_without_null, "groups/doubles"),
         (sums_only_grow, "groups/sums"),
         (nulls_are_counted, "groups/sums"),
+        (the_change_is_all_there_is, "groups/extremes"),
+        (the_change_is_all_there_is, "groups/bits"),
+        (new_ways_are_not_followed, "recursive/paths"),
         (empty_groups_stay, "groups/sums"),
         (appends_only_insert, "nested/sources_that_only_grow"),
         (changes_are_not_netted, "rows/nothing_net"),

@@ -6,6 +6,7 @@ They are written without regard to cost; the optimizer prunes what did not chang
 
 from engine.compile.differentiate import aggregate, exists, join, linear, outer_join, recursive, window
 from engine.compile.differentiate.dispatch import Rule, change_of, delta, rule_of
+from engine.compile.differentiate.growing import only_grows
 
 __all__ = [
     "Rule",
@@ -15,6 +16,7 @@ __all__ = [
     "exists",
     "join",
     "linear",
+    "only_grows",
     "outer_join",
     "recursive",
     "rule_of",

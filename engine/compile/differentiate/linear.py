@@ -27,6 +27,9 @@ PASS_WEIGHT = Output(WEIGHT, col(WEIGHT), "int")
 
 @change_of.register
 def _(node: Scan) -> Node:
+    if node.leaf.role is Role.STORED:
+        # what is stored is what it was; the refresh changes it after all is computed
+        return Empty((*node.columns, Column(WEIGHT, "int")))
     return replace(node, leaf=replace(node.leaf, role=Role.DELTA), fields=(*node.fields, (WEIGHT, WEIGHT, "int")))
 
 

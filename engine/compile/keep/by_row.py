@@ -12,26 +12,25 @@ from sqlglot import exp
 from engine.algebra.aggregates import count_rows
 from engine.algebra.nodes import (
     WEIGHT,
-    Explode,
     Filter,
-    InnerJoin,
     Node,
     OuterJoin,
     Output,
     Project,
+    Recursion,
     Repeat,
     Scan,
     SemiJoin,
     UnionAll,
-    Values,
     Window,
     Windowed,
     keep,
 )
 from engine.algebra.scalars import Scalar, any_of, cast, col, gt, is_null, le, lit, lt, neg, null, null_safe_eq
 from engine.algebra.trees import consolidate
-from engine.compile.differentiate import Rule, delta
-from engine.compile.keep.kept import NET, OP, POSITION, SEQUENCE, Kept, op, stored, stored_name
+from engine.compile.differentiate import Rule, delta, only_grows
+from engine.compile.differentiate.recursive import found_more
+from engine.compile.keep.kept import NET, OP, POSITION, SEQUENCE, STORED, Kept, op, stored, stored_name
 from engine.errors import UnsupportedOperator
 from engine.records import Column
 
@@ -41,12 +40,13 @@ NEEDED, COPY, COPIES = "__needed", "__copy", "__copies"
 
 def keep_rows(root: Node) -> Kept:
     change = delta(root)
+    grown = _grown(root, change)
     return Kept(
         rule=Rule("by row", "no key is proven, so every stored row carries an id of its own"),
         full=root,
         first=consolidate(change),
         change=change_of_rows(root),
-        append=_as_inserts(change, root) if _only_grows(root) else None,
+        append=_as_inserts(grown, root) if grown is not None else None,
         identity=(SEQUENCE, POSITION),
         visible=root.columns,
         hidden=ROW_ID,
@@ -65,10 +65,16 @@ def change_of_rows(root: Node) -> Node:
     return UnionAll((_inserts(net, root), _deletes(net, root)))
 
 
-def _only_grows(root: Node) -> bool:
-    """Do more source rows only ever mean more result rows? Not where rows are counted."""
-    grows = isinstance(root, Scan | Values | Filter | Project | InnerJoin | UnionAll | Explode | Repeat)
-    return grows and all(map(_only_grows, root.inputs))
+def _grown(root: Node, change: Node) -> Node | None:
+    """The rows that come when the sources only grow, where none goes then."""
+    match root:
+        case Project(input=Recursion() as recursion, outputs=outputs):
+            stored_under = {output.scalar.as_column: output.name for output in reversed(outputs)}
+            names = {name: stored_under[name] for name in recursion.names if name in stored_under}
+            more = found_more(recursion, STORED, names) if len(names) == len(recursion.names) else None
+            return Project(more, outputs) if more is not None else None
+        case _:
+            return change if only_grows(root) else None
 
 
 def _inserts(net: Node, root: Node) -> Node:

@@ -1,310 +1,220 @@
-"""Aggregates kept by group with the sums they are made of: a refresh adds the change's sums to the stored ones.
+"""Aggregates kept by group with the numbers they are made of: a refresh merges the change's into the stored ones.
 
-Only where that is exact: counts, and sums and averages of integers and of decimals with headroom. A group whose
-count of rows reaches zero is deleted; a negative count is a contradiction.
+Only where that is exact (`composed`). Counts and sums can take back what went: a group whose count of rows reaches zero
+is deleted; a negative count is a contradiction. Extremes cannot. Where one stands beside, sources that only grew are
+merged all the same, and when rows went, the groups that are touched are computed again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.algebra.aggregates import AggregateKind, sum_of
-from engine.algebra.aggregates import aggregate as aggregate_of
-from engine.algebra.nodes import WEIGHT, Aggregate, Aggregation, Filter, Node, OuterJoin, Output, Project
+from engine.algebra.nodes import Aggregate, Filter, Node, OuterJoin, Output, Project, keep
 from engine.algebra.scalars import (
     Scalar,
-    add,
+    all_of,
     any_of,
-    case,
-    cast,
     coalesce,
     col,
-    divide,
     eq,
     gt,
     is_null,
     lit,
     lt,
     ne,
-    neg,
+    negation,
     not_null,
-    null,
     null_safe_eq,
 )
-from engine.algebra.types import Decimal, is_integer, parse_decimal
-from engine.compile.differentiate import Rule, delta
-from engine.compile.keep.group_keys import ONE, GroupKeys, group_keys
+from engine.compile.differentiate import Rule, delta, only_grows
+from engine.compile.differentiate.aggregate import of_groups, touched_groups
+from engine.compile.keep.accumulators import Accumulator, Part
+from engine.compile.keep.composed import ROWS, Composed, composed
+from engine.compile.keep.grouped import ONE, Grouped, GroupKeys, group_keys, grouped
 from engine.compile.keep.kept import Kept, op, stored, stored_name
+from engine.compile.keep.replace_groups import WAS, replace_groups, there
 from engine.records import Column
 
 STORED_SUMS = "by group, stored sums"
 
-#: SUM adds 10 digits and the addition of the change one more; 38 is all a decimal has
-MAX_EXACT_PRECISION = 27
-#: …but addition never gives up the first six digits after the point. A wider decimal of at most that many is exact
-#: too, and a sum that really needs more than 38 digits is an error in ANSI mode, never another number. Products of
-#: prices and rates are declared this wide without being it.
-MAX_EXACT_SCALE = 6
-#: AVG as the quotient of two stored numbers is rounded twice, first to the 38 digits of a division. From here on down
-#: that leaves 9 digits more than the result has, and only a group of more than 10^9 rows could come out differently.
-MAX_AVERAGED_PRECISION = 15
-
-
-@dataclass(frozen=True)
-class Accumulator:
-    """A stored number that changes by addition."""
-
-    #: its column in the stored table
-    name: str
-    kind: AggregateKind
-    argument: Scalar | None
-    #: of the stored column
-    type: str
-    hidden: bool
-
-    @property
-    def change_name(self) -> str:
-        return f"__d_{self.name}"
-
-    @property
-    def new_name(self) -> str:
-        return f"__n_{self.name}"
-
-    @property
-    def zero(self) -> Scalar:
-        return cast(lit(0), self.type)
-
-    def change(self) -> Output:
-        """One changed row's contribution, below the sum."""
-        if self.argument is None:
-            return Output(self.change_name, col(WEIGHT), "int")
-        if self.kind is AggregateKind.COUNT:
-            counted = case((is_null(self.argument), lit(0)), otherwise=col(WEIGHT))
-            return Output(self.change_name, counted, "int")
-        # Integers are added up as decimals: what came can overflow before what went is subtracted.
-        wide = cast(self.argument, "decimal(20,0)") if self.type == "bigint" else self.argument
-        signed = case((gt(col(WEIGHT), lit(0)), wide), otherwise=neg(wide))
-        return Output(self.change_name, signed, "decimal(20,0)" if self.type == "bigint" else self.type)
-
-    def summed(self) -> Aggregation:
-        return Aggregation(self.change_name, sum_of(col(self.change_name)), "")
-
-    def after(self) -> Output:
-        """Stored plus change."""
-        before = coalesce(col(stored_name(self.name)), self.zero)
-        change = coalesce(col(self.change_name), lit(0) if self.type == "bigint" else self.zero)
-        if self.kind is AggregateKind.SUM and self.type == "bigint":
-            before = cast(before, "decimal(20,0)")
-        return Output(self.new_name, cast(add(before, change), self.type), self.type)
-
 
 def keep_group_sums(root: Node) -> Kept | None:
-    match root:
-        case Project(input=Aggregate() as aggregate) if _adds_up(aggregate):
-            return _kept(root, aggregate)
-        case _:
-            return None
-
-
-def _adds_up(aggregate: Aggregate) -> bool:
-    """Is each aggregate of changed data the sum of the stored one and the change's?"""
-    return all(is_exact(made.kind, aggregate.argument_type(made)) for made in aggregate.aggregations)
-
-
-def is_exact(kind: AggregateKind, argument_type: str) -> bool:
-    if kind is AggregateKind.OTHER:
-        return False
-    if kind in (AggregateKind.COUNT_ROWS, AggregateKind.COUNT):
-        return True
-    decimal = parse_decimal(argument_type)
-    if decimal is None:
-        return is_integer(argument_type)
-    if kind is AggregateKind.AVG:
-        return decimal.precision <= MAX_AVERAGED_PRECISION
-    return decimal.precision <= MAX_EXACT_PRECISION or decimal.scale <= MAX_EXACT_SCALE
-
-
-def _kept(root: Project, aggregate: Aggregate) -> Kept:
-    keys = group_keys(root, aggregate)
-    accumulators = _accumulators(root, aggregate)
-    rows = accumulators[(AggregateKind.COUNT_ROWS, None)]
-    made = tuple(accumulators.values())
-    hidden = tuple(Column(key.name, key.type) for key in keys.hidden)
-    hidden += tuple(Column(each.name, each.type) for each in made if each.hidden)
-    return Kept(
-        rule=Rule(STORED_SUMS, "counts and exact sums change by addition"),
-        full=_full(root, aggregate, keys, accumulators),
-        first=None,
-        change=_change(root, aggregate, keys, accumulators, rows),
-        append=None,
-        identity=keys.identity,
-        visible=root.columns,
-        hidden=hidden,
-    )
-
-
-def _accumulators(root: Project, aggregate: Aggregate) -> dict[tuple[AggregateKind, Scalar | None], Accumulator]:
-    """The sums that are stored; one that the query itself puts out is not stored twice."""
-    shown = {output.scalar.as_column: output.name for output in reversed(root.outputs)}
-    summed = {each.argument for each in aggregate.aggregations if each.kind is AggregateKind.SUM}
-    wanted: dict[tuple[AggregateKind, Scalar | None], _Wanted] = {
-        (AggregateKind.COUNT_ROWS, None): _Wanted("bigint", None)
-    }
-    for each in aggregate.aggregations:
-        key, visible = (each.kind, each.argument), shown.get(each.name)
-        match each.kind:
-            case AggregateKind.COUNT_ROWS | AggregateKind.COUNT:
-                wanted[key] = _Wanted("bigint", each.argument, visible)
-            case AggregateKind.SUM:
-                wanted.setdefault((AggregateKind.COUNT, each.argument), _Wanted("bigint", each.argument))
-                wanted[key] = _Wanted(_sum_type(aggregate.argument_type(each)), each.argument, visible)
-            case AggregateKind.AVG:
-                wanted.setdefault((AggregateKind.COUNT, each.argument), _Wanted("bigint", each.argument))
-                if each.argument not in summed:
-                    wanted[(AggregateKind.SUM, each.argument)] = _wanted_by_average(
-                        each.argument, aggregate.argument_type(each)
-                    )
-    found = {}
-    for number, ((kind, argument), want) in enumerate(wanted.items()):
-        word = {AggregateKind.COUNT_ROWS: "rows", AggregateKind.COUNT: f"count_{number}"}.get(kind, f"sum_{number}")
-        name = want.visible or f"__trickle_{word}"
-        found[(kind, argument)] = Accumulator(name, kind, want.argument, want.type, hidden=want.visible is None)
-    return found
+    found = grouped(root)
+    if found is None or found.having is not None:
+        return None
+    made = [composed(found.aggregate, each) for each in found.aggregate.aggregations]
+    known = tuple(each for each in made if each is not None)
+    if len(known) < len(made):
+        return None
+    kept = _Groups.of(found, known)
+    if kept.takes_back:
+        return kept.added()
+    return kept.merged() if only_grows(found.aggregate.input) else None
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    type: str
-    argument: Scalar | None
-    #: the output that is this very number
-    visible: str | None = None
+class _Groups:
+    found: Grouped
+    keys: GroupKeys
+    #: one for each aggregation
+    composed: tuple[Composed, ...]
+    accumulators: tuple[Accumulator, ...]
 
+    @staticmethod
+    def of(found: Grouped, made: tuple[Composed, ...]) -> _Groups:
+        return _Groups(found, group_keys(found), made, _accumulators(found, made))
 
-def _wanted_by_average(argument: Scalar | None, argument_type: str) -> _Wanted:
-    if argument_type == "bigint" and argument is not None:
-        # An average exists also where the sum does not fit into a bigint.
-        return _Wanted("decimal(30,0)", cast(argument, "decimal(20,0)"))
-    return _Wanted(_sum_type(argument_type), argument)
+    @property
+    def aggregate(self) -> Aggregate:
+        return self.found.aggregate
 
+    @property
+    def takes_back(self) -> bool:
+        return all(each.kind.takes_back for each in self.accumulators)
 
-def _sum_type(argument_type: str) -> str:
-    decimal = parse_decimal(argument_type)
-    return "bigint" if decimal is None else str(Decimal(min(decimal.precision + 10, 38), decimal.scale))
+    @property
+    def visible(self) -> tuple[Column, ...]:
+        return tuple(Column(each.name, each.type) for each in self.found.layers[-1])
 
+    @property
+    def hidden(self) -> tuple[Column, ...]:
+        made = tuple(Column(each.name, each.type) for each in self.accumulators if each.hidden)
+        return self.keys.hidden_columns + made
 
-def _final(made: Aggregation, argument_type: str, count: Scalar, total: Scalar) -> Scalar:
-    """The aggregate's value from its sums."""
-    match made.kind:
-        case AggregateKind.COUNT_ROWS | AggregateKind.COUNT:
-            return count
-        case AggregateKind.SUM:
-            value = total if made.type == _sum_type(argument_type) else cast(total, made.type)
-        case AggregateKind.AVG:
-            decimal = parse_decimal(made.type)
-            if decimal is None:
-                value = divide(cast(total, "double"), cast(count, "double"))
-            else:
-                value = cast(divide(total, cast(count, "decimal(20,0)")), made.type)
-    return case((eq(count, lit(0)), null()), otherwise=value)
+    # ------------------------------------------------------------ the two ways
 
-
-def _finals(aggregate: Aggregate, value_of: dict[tuple[AggregateKind, Scalar | None], Scalar]) -> dict[str, Scalar]:
-    finals = {}
-    for made in aggregate.aggregations:
-        count = value_of[(AggregateKind.COUNT_ROWS if made.argument is None else AggregateKind.COUNT, made.argument)]
-        # Counts have no sum.
-        finals[made.name] = _final(
-            made, aggregate.argument_type(made), count, value_of.get((AggregateKind.SUM, made.argument), count)
+    def added(self) -> Kept:
+        return Kept(
+            rule=Rule(STORED_SUMS, "counts and exact sums change by addition"),
+            full=self.of_parts(self.parts()),
+            first=None,
+            change=self.addition(),
+            append=None,
+            identity=self.keys.identity,
+            visible=self.visible,
+            hidden=self.hidden,
         )
-    return finals
 
+    def merged(self) -> Kept:
+        whole, (touched, pairs) = self.parts(), touched_groups(self.aggregate)
+        after = self.of_parts(of_groups(whole, whole.input, touched, pairs))
+        made = zip(self.aggregate.aggregations, self.composed, strict=True)
+        lasting = ", ".join(str(each) for each, by in made if not all(part.kind.takes_back for part in by.parts))
+        why = f"rows that come are merged with what is stored; when rows go, {lasting} has their groups computed again"
+        return Kept(
+            rule=Rule("by group, merged or recomputed", why),
+            full=self.of_parts(whole),
+            first=None,
+            change=replace_groups(after, touched, self.keys, self.aggregate, self.visible + self.hidden),
+            append=self.merge(),
+            identity=self.keys.identity,
+            visible=self.visible,
+            hidden=self.hidden,
+        )
 
-def _full(
-    root: Project,
-    aggregate: Aggregate,
-    keys: GroupKeys,
-    accumulators: dict[tuple[AggregateKind, Scalar | None], Accumulator],
-) -> Node:
-    """The whole result with the sums beside it, computed once."""
-    made = tuple(accumulators.values())
-    sums = Aggregate(
-        aggregate.input,
-        aggregate.keys,
-        tuple(Aggregation(each.new_name, aggregate_of(each.kind, each.argument), each.type) for each in made),
-    )
-    finals = _finals(aggregate, {key: col(each.new_name) for key, each in accumulators.items()})
-    visible = tuple(Output(o.name, o.scalar.substitute(finals), o.type) for o in root.outputs)
-    hidden = tuple(
-        Output(each.name, coalesce(col(each.new_name), each.zero), each.type) for each in made if each.hidden
-    )
-    return Project(sums, (*visible, *keys.hidden, *hidden))
+    # ------------------------------------------------------------ the whole result
 
+    def parts(self) -> Aggregate:
+        made = tuple(each.computed() for each in self.accumulators)
+        return Aggregate(self.aggregate.input, self.aggregate.keys, made)
 
-def _change(
-    root: Project,
-    aggregate: Aggregate,
-    keys: GroupKeys,
-    accumulators: dict[tuple[AggregateKind, Scalar | None], Accumulator],
-    rows: Accumulator,
-) -> Node:
-    made = tuple(accumulators.values())
-    contributions = Project(delta(aggregate.input), (*aggregate.keys, *(each.change() for each in made)))
-    grouped: Node = Aggregate(
-        contributions,
-        tuple(Output(key.name, col(key.name), key.type) for key in aggregate.keys),
-        tuple(each.summed() for each in made),
-    )
-    key_names = [key.name for key in aggregate.keys]
-    if not key_names:
-        grouped = Project(grouped, (Output(ONE, lit(1), "int"), *_kept_names(made)))
-        key_names = [ONE]
-    moved = Filter(grouped, any_of(ne(coalesce(col(each.change_name), lit(0)), lit(0)) for each in made))
-    identity_types = dict(zip(keys.identity, (key.type for key in aggregate.keys), strict=False))
-    there = stored(
-        tuple(Column(name, identity_types.get(name, "int")) for name in keys.identity)
-        + tuple(Column(each.name, each.type) for each in made if each.name not in keys.identity)
-    )
-    same_group = tuple(
-        null_safe_eq(col(key), col(stored_name(name))) for key, name in zip(key_names, keys.identity, strict=True)
-    )
-    joined = OuterJoin(moved, there, same_group)
-    key_outputs = tuple(
-        Output(key, col(key), identity_types.get(name, "int"))
-        for key, name in zip(key_names, keys.identity, strict=True)
-    )
-    was = Output("__was", col(stored_name(rows.name)), "bigint")
-    summed = Project(joined, (*key_outputs, *(each.after() for each in made), was))
-    return _as_change_set(summed, root, aggregate, keys, accumulators, rows)
+    def of_parts(self, parts: Node) -> Node:
+        """The stored columns, from the groups with their new parts."""
+        hidden = tuple(each.kept() for each in self.accumulators if each.hidden)
+        return self.found.over(parts, self.finals(), *self.keys.hidden, *hidden)
 
+    def finals(self) -> dict[str, Scalar]:
+        """What each aggregation is, by the new parts."""
+        values = {each.part: col(each.new_name) for each in self.accumulators}
+        made = zip(self.aggregate.aggregations, self.composed, strict=True)
+        return {each.name: by.value(values) for each, by in made}
 
-def _as_change_set(
-    summed: Node,
-    root: Project,
-    aggregate: Aggregate,
-    keys: GroupKeys,
-    accumulators: dict[tuple[AggregateKind, Scalar | None], Accumulator],
-    rows: Accumulator,
-) -> Node:
-    made = tuple(accumulators.values())
-    is_new = is_null(col("__was"))
-    gone = eq(col(rows.new_name), lit(0))
-    counts = [each for each in made if each.kind is not AggregateKind.SUM]
-    contradiction = any_of(
-        [lt(col(each.new_name), lit(0)) for each in counts]
-        + [gt(col(each.new_name), col(rows.new_name)) for each in counts if each is not rows]
-    )
-    if aggregate.keys:
+    # ------------------------------------------------------------ its change
+
+    def addition(self) -> Node:
+        """What came and went, in one."""
+        moved = Filter(
+            self.changed(), any_of(ne(coalesce(col(each.change_name), lit(0)), lit(0)) for each in self.accumulators)
+        )
+        joined = OuterJoin(moved, stored(self.stored_columns), self.same_group)
+        rows = next(each for each in self.accumulators if each.part == ROWS)
+        was = Output("__was", col(stored_name(rows.name)), "bigint")
+        summed: Node = Project(joined, (*self.key_outputs, *(each.after() for each in self.accumulators), was))
+        counts = [each for each in self.accumulators if each.is_added and each.kind is not each.kind.SUM]
+        contradiction = any_of(
+            [lt(col(each.new_name), lit(0)) for each in counts]
+            + [gt(col(each.new_name), col(rows.new_name)) for each in counts if each is not rows]
+        )
+        is_new, gone = is_null(col("__was")), eq(col(rows.new_name), lit(0))
+        if not self.aggregate.keys:
+            return self.change_set(summed, op((any_of((contradiction, is_new)), "X"), otherwise="U"))
         # A group that came and went within the change leaves nothing to do.
         summed = Filter(summed, any_of((ne(col(rows.new_name), lit(0)), not_null(col("__was")))))
-        ops = op((contradiction, "X"), (gone, "D"), (is_new, "I"), otherwise="U")
-    else:
-        ops = op((any_of((contradiction, is_new)), "X"), otherwise="U")
-    finals = _finals(aggregate, {key: col(each.new_name) for key, each in accumulators.items()})
-    visible = tuple(Output(o.name, o.scalar.substitute(finals), o.type) for o in root.outputs)
-    hidden_keys = keys.hidden if aggregate.keys else (Output(ONE, lit(1), "int"),)
-    hidden = tuple(Output(each.name, col(each.new_name), each.type) for each in made if each.hidden)
-    return Project(summed, (ops, *visible, *hidden_keys, *hidden))
+        return self.change_set(summed, op((contradiction, "X"), (gone, "D"), (is_new, "I"), otherwise="U"))
+
+    def merge(self) -> Node:
+        """When rows only came: no group goes, and none is smaller than it was."""
+        joined = OuterJoin(self.changed(), there(self.stored_columns), self.same_group)
+        before = keep(tuple(Column(stored_name(each.name), each.type) for each in self.accumulators))
+        outputs = (*self.key_outputs, *(each.after() for each in self.accumulators), *before)
+        after = Project(joined, (*outputs, Output(WAS, col(WAS), "int")))
+        same = all_of(null_safe_eq(col(each.new_name), col(stored_name(each.name))) for each in self.accumulators)
+        differs = Filter(after, any_of((is_null(col(WAS)), negation(same))))
+        return self.change_set(differs, op((is_null(col(WAS)), "I"), otherwise="U"))
+
+    def changed(self) -> Node:
+        """The parts of the change alone, by group."""
+        contributions = Project(
+            delta(self.aggregate.input), (*self.aggregate.keys, *(each.change() for each in self.accumulators))
+        )
+        keys = tuple(Output(key.name, col(key.name), key.type) for key in self.aggregate.keys)
+        made = Aggregate(contributions, keys, tuple(each.summed() for each in self.accumulators))
+        if keys:
+            return made
+        names = tuple(Output(each.change_name, col(each.change_name), "") for each in self.accumulators)
+        return Project(made, (Output(ONE, lit(1), "int"), *names))
+
+    @property
+    def key_outputs(self) -> tuple[Output, ...]:
+        if not self.aggregate.keys:
+            return (Output(ONE, col(ONE), "int"),)
+        return tuple(Output(key.name, col(key.name), key.type) for key in self.aggregate.keys)
+
+    @property
+    def stored_columns(self) -> tuple[Column, ...]:
+        """What the change is merged with: the identity of each group, and its parts."""
+        types = [key.type for key in self.key_outputs]
+        keys = tuple(Column(name, type_) for name, type_ in zip(self.keys.identity, types, strict=True))
+        made = (Column(each.name, each.type) for each in self.accumulators if each.name not in self.keys.identity)
+        return keys + tuple(made)
+
+    @property
+    def same_group(self) -> tuple[Scalar, ...]:
+        pairs = zip(self.key_outputs, self.keys.identity, strict=True)
+        return tuple(null_safe_eq(col(key.name), col(stored_name(name))) for key, name in pairs)
+
+    def change_set(self, groups: Node, operation: Output) -> Node:
+        hidden = tuple(Output(each.name, col(each.new_name), each.type) for each in self.accumulators if each.hidden)
+        made = self.found.over(groups, self.finals(), *self.keys.hidden, *hidden, operation)
+        return Project(made.input, (made.outputs[-1], *made.outputs[:-1]))
 
 
-def _kept_names(made: tuple[Accumulator, ...]) -> tuple[Output, ...]:
-    return tuple(Output(each.change_name, col(each.change_name), "") for each in made)
+def _accumulators(found: Grouped, made: tuple[Composed, ...]) -> tuple[Accumulator, ...]:
+    """What is stored; a part that the query itself puts out is not stored twice."""
+    parts = dict.fromkeys(part for each in made for part in each.parts)
+    if all(part.kind.takes_back for part in parts):
+        # how many rows a group has says when it goes
+        parts = {ROWS: None} | parts
+    shown = found.shown
+    names: dict[Part, str] = {}
+    for each, by in zip(found.aggregate.aggregations, made, strict=True):
+        if by.shows is not None and each.name in shown and each.type == by.shows.type:
+            names[by.shows] = shown[each.name]
+    return tuple(
+        Accumulator(names.get(part) or f"__trickle_{_word(part, number)}", part, hidden=part not in names)
+        for number, part in enumerate(parts)
+    )
+
+
+def _word(part: Part, number: int) -> str:
+    return "rows" if part == ROWS else f"{part.kind}_{number}"

@@ -27,7 +27,8 @@ class Kept:
     first: Node | None
     #: the change set, from the change of the sources (or NET) and what is stored
     change: Node
-    #: the change set in one statement when the sources only grew; None where that makes no difference
+    #: the change set in one statement when the sources only grew, which for rows only inserts; None where it would be
+    #: the same
     append: Node | None
     identity: tuple[str, ...]
     visible: tuple[Column, ...]

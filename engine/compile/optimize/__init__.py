@@ -17,6 +17,7 @@ from engine.compile.optimize.prune_columns import prune_columns
 from engine.compile.optimize.prune_empty import prune_empty
 from engine.compile.optimize.push_filters import push_filters
 from engine.compile.optimize.push_touched_keys import push_touched_keys
+from engine.compile.optimize.share_equal import share_equal
 from engine.compile.picture import Picture
 from engine.errors import InternalError
 
@@ -33,7 +34,8 @@ STATEMENT_RULES: tuple[Rule, ...] = (
     prune_empty,  # first: most branches are about sources that did not change
     push_touched_keys,  # keys of the change become filters close to the leaves
     grow_from_change,  # after that the order of joins is decided on what is left
-    prune_columns,  # last: branches that went took columns with them
+    prune_columns,  # branches that went took columns with them
+    share_equal,  # last: what is equal now stays so
 )
 
 

@@ -16,6 +16,7 @@ from engine.algebra.nodes import (
     OuterJoin,
     Output,
     Project,
+    Recursion,
     Repeat,
     SemiJoin,
     UnionAll,
@@ -42,6 +43,7 @@ def _prune(node: Node) -> Node:
             | SemiJoin(input=Empty())
             | SemiJoin(touched=Empty())
             | Exists(input=Empty())
+            | Recursion(base=Empty())
             | Exists(other=Empty(), negated=False)
         ):
             return Empty(node.columns)
