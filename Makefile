@@ -5,13 +5,14 @@ PYTHON ?=
 BIN := $(TRICKLE_VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint fuzz faults bench screenshots clean
+.PHONY: help env demo test lint fuzz mutants faults bench screenshots clean
 
 help:
 	@echo 'make demo             a shop that keeps changing, its stream tables, the dashboard on top'
 	@echo 'make demo CHECK=1     the same without a screen: refreshes, verifies, prints, exits 0 or 1'
 	@echo 'make test             lint, format, types and every test (ARGS="…" goes to pytest)'
 	@echo 'make fuzz N=100000    random views against recompute (ONLY="joins,windows", WITHOUT="…", SEED=…, P=processes)'
+	@echo 'make mutants          breaks each rule of maintenance in turn, and counts what is noticed (an hour)'
 	@echo 'make faults           kills, races and meddling by the thousand: docs/faults (an hour and a half)'
 	@echo 'make bench            the numbers, as a table and bench/results/latest.json'
 	@echo 'make lint             lint, format and types only'
@@ -37,6 +38,9 @@ P ?= 2
 fuzz: env
 	@'$(BIN)/python' -m tests.properties.fuzz --cases $(N) --seed $(SEED) --processes $(P) \
 		--only '$(ONLY)' --without '$(WITHOUT)' $(if $(WRITE),--write '$(WRITE)')
+
+mutants: env
+	@'$(BIN)/python' -m tests.mutants --processes $(P)
 
 faults: env
 	@'$(BIN)/python' -m tests.faults real

@@ -36,12 +36,7 @@ TODAY = [
 ]
 
 #: random cases in every run; `python -m tests.properties.fuzz --spark` runs more
-CASES = 20
-#: …of these features; with the others no long run on Spark has been made yet
-RANDOM_ON_SPARK = (
-    "aggregates", "inner_join", "cross_join", "comma_join", "using", "non_equi_join", "derived_table", "cte", "groups",
-    "noisy_doubles", "arithmetic", "case", "coalesce", "nullif", "in_list", "between", "like", "logic", "null_safe",
-)  # fmt: skip
+CASES = 50
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -98,4 +93,4 @@ def test_refused_view(path: Path, spark_host: SparkHost) -> None:
 
 @pytest.mark.parametrize("seed", range(CASES))
 def test_random_views(seed: int, spark_host: SparkHost) -> None:
-    fuzz.check(seed, computed_by(spark_host), weights(RANDOM_ON_SPARK))
+    fuzz.check(seed, computed_by(spark_host), weights(spark=True))

@@ -1,0 +1,92 @@
+"""`python -m tests.mutants.victim PATH NUMBER`: does anything notice this one change? Exit code 1 when it does.
+
+Without arguments nothing is changed, and nothing may be noticed.
+
+The file is changed while Python reads it, on its way from the disk; nothing is written.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from tests.mutants.operators import mutated
+
+ROOT = Path(__file__).parents[2]
+#: random cases, of everything and of what has to be maintained
+SEEDS = 250
+
+
+class _Changed(importlib.machinery.SourceFileLoader):
+    def __init__(self, name: str, path: str, number: int) -> None:
+        super().__init__(name, path)
+        self._number = number
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Never from what was compiled before."""
+        return compile(mutated(Path(self.path).read_text(encoding="utf-8"), self._number), self.path, "exec")
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self, name: str, path: Path, number: int) -> None:
+        self._name, self._path, self._number = name, path, number
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self._name:
+            return None
+        loader = _Changed(fullname, str(self._path), self._number)
+        return importlib.util.spec_from_file_location(fullname, self._path, loader=loader)
+
+
+def change(path: str, number: int) -> None:
+    parts = Path(path).with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    sys.meta_path.insert(0, _Finder(name, ROOT / path, number))
+
+
+def witnesses() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Everything that looks at rows, the quickest first. Pictures of plans notice each change, and say nothing."""
+    from tests.properties.features import weights
+    from tests.properties.generator.queries import Generator
+    from tests.properties.judge import Settings, judge
+    from tests.support.view_runner import Variant, run_view_test
+    from tests.support.view_test import read_view_test
+
+    files = sorted((ROOT / "tests" / "views").rglob("*.test"))
+    for variant in (Variant.OPTIMIZED, Variant.IN_STEPS, Variant.AS_DERIVED):
+        for file in files:
+            yield (
+                f"{file.name} {variant}",
+                lambda file=file, variant=variant: run_view_test(read_view_test(file), variant),
+            )
+    covered = weights(["covered"])
+    for seed in range(SEEDS):
+        settings = Settings.of(seed, chosen=covered)
+        yield (
+            f"seed {seed}",
+            lambda seed=seed, settings=settings: judge(Generator(seed, settings.weights).case(), settings),
+        )
+
+
+def main() -> int:
+    if sys.argv[1:]:
+        change(sys.argv[1], int(sys.argv[2]))
+    doing = "importing"
+    try:
+        for doing, look in witnesses():  # noqa: B007  read when one of them raises
+            look()
+    except Exception as error:
+        print(f"{doing}: {type(error).__name__}: {' '.join(str(error).split())[:150]}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
