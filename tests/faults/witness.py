@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
+from tests.support.duckdb_of_tests import connect
 from tests.support.multisets import same_rows, written
 from tests.support.view_test import Row
 
@@ -135,7 +135,7 @@ def _stamps(version: int, text: str) -> Iterator[Stamped]:
 
 def answer(table: Watched, versions: Mapping[str, int]) -> list[Row]:
     """The query over the sources' own rows at these versions."""
-    with duckdb.connect() as db:
+    with connect() as db:
         for name, path in table.sources.items():
             db.register(name, arrow_at(path, versions[name]))
         return db.execute(table.query).fetchall()

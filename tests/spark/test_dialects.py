@@ -20,6 +20,7 @@ from engine.lake.session import SparkHost
 from engine.records import Outcome, SqlDialect, Written
 from tests.dialects.test_dialects import TABLES, queries
 from tests.spark.shop import Shop, holds, opened, order
+from tests.support.duckdb_of_tests import connect
 from tests.support.spark_lake import SparkAnalyzer, tuned_for_tiny
 
 pytestmark = pytest.mark.spark
@@ -43,7 +44,7 @@ INSERT INTO u VALUES (1, 'one'), (1, 'eins'), (2, NULL), (NULL, 'nothing'), (5, 
 
 @pytest.fixture(scope="module")
 def duck() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
+    connection = connect()
     connection.execute(ROWS)
     return connection
 

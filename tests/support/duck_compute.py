@@ -36,13 +36,14 @@ from engine.lake.tables import Pinned
 from engine.records import Column, Evaluated
 from tests.support import delta_files
 from tests.support.duck_analyzer import DuckAnalyzer, Relations, for_duckdb
+from tests.support.duckdb_of_tests import connect
 from tests.support.fake_lake import duck_type, quoted
 
 
 class DuckCompute:
     def __init__(self, relations: Relations) -> None:
         self._analyzer = DuckAnalyzer(relations)
-        self.db = duckdb.connect(":memory:", config={"threads": 1})
+        self.db = connect()
         self._results = 0
 
     def wait_ready(self) -> None:

@@ -31,6 +31,7 @@ from engine.compile.steps import in_steps
 from engine.errors import NegativeMultiplicity
 from engine.records import Column
 from tests.support.duck_analyzer import for_duckdb
+from tests.support.duckdb_of_tests import connect
 
 Row = tuple[object, ...]
 
@@ -345,12 +346,7 @@ def _statement(tree: exp.Expr) -> _Statement:
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
     """One database for the whole process; each lake starts it empty."""
-    connection = duckdb.connect(":memory:", config={"threads": 1})
-    # Of two joins of one table with itself, which differ in their columns only, DuckDB 1.5 computes one for both;
-    # and the first row of no rows is a row of NULLs to it.
-    connection.execute("SET disabled_optimizers = 'common_subplan,top_n_window_elimination'")
-    connection.execute("CREATE MACRO raise_error(message) AS error(message)")
-    return connection
+    return connect()
 
 
 @cache

@@ -1,0 +1,16 @@
+"""DuckDB as all tests have it: what it gets wrong is switched off, what only Spark has is there."""
+
+from __future__ import annotations
+
+import duckdb
+
+#: of two joins of one table with itself, which differ in their columns only, DuckDB 1.5 computes one for both; and the
+#: first row of no rows is a row of NULLs to it
+WRONG = ("common_subplan", "top_n_window_elimination")
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    connection.execute(f"SET disabled_optimizers = '{','.join(WRONG)}'")
+    connection.execute("CREATE MACRO raise_error(message) AS error(message)")
+    return connection
