@@ -31,9 +31,9 @@ SUMS = "(SELECT k, sum(d) AS s FROM t GROUP BY k)"
         ("SELECT * FROM t TABLESAMPLE (10 PERCENT)", (1, 15), "t TABLESAMPLE (10 PERCENT)"),
         ("SELECT k, foo(v, bar(')')) AS x FROM t", (1, 11), "foo(v, bar(')'))"),
         (
-            "SELECT k FROM t WHERE (id, k) IN (SELECT id, k FROM u) OR k = 1",
+            "SELECT k FROM t WHERE (id, k) NOT IN (SELECT id, k FROM u) OR k = 1",
             (1, 24),
-            "(id, k) IN (SELECT id, k FROM u)",
+            "(id, k) NOT IN (SELECT id, k FROM u)",
         ),
         ("SELECT k FROM t SORT BY k", (1, 17), "SORT BY k"),
         ("SELECT id, k + rand(1) AS x FROM t", (1, 16), "rand(1)"),

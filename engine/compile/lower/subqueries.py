@@ -38,6 +38,7 @@ from engine.algebra.types import is_orderable
 from engine.compile.lower.context import Context, Environment, Source
 from engine.compile.lower.correlation import Correlated, compares_alike, lower_subquery, opened
 from engine.compile.lower.expressions import aggregates_in, over, own, windows_in
+from engine.compile.lower.negations import at_the_leaves, is_in, is_not_in
 
 _SUBQUERIES = (exp.Exists, exp.Subquery, exp.Any, exp.All)
 
@@ -76,7 +77,7 @@ def _filtered_by(context: Context, source: Source, condition: exp.Expr, environm
     match tree:
         case exp.Exists():
             return _partners(context, source, tree.this, environment, lambda _: (), negated=negated)
-        case exp.In() if tree.args.get("query") is not None:
+        case exp.In() if is_in(tree):
             source, values = _operands(context, source, tree.this, environment)
             query = tree.args["query"]
             return _partners(
@@ -146,6 +147,7 @@ def _partners(
 
 def with_values(context: Context, source: Source, tree: exp.Expr, environment: Environment) -> tuple[Source, exp.Expr]:
     """The source with a column for each subquery of an expression, and the expression over these columns."""
+    tree = at_the_leaves(tree)
     while True:
         inner = _outermost(tree)
         if inner is None:
@@ -158,8 +160,12 @@ def with_values(context: Context, source: Source, tree: exp.Expr, environment: E
 
 
 def _outermost(tree: exp.Expr) -> exp.Expr | None:
+    # NOT IN before IN: the same IN may stand elsewhere without NOT, and is replaced wherever it stands
+    for node in tree.walk(prune=lambda each: isinstance(each, _SUBQUERIES) or is_in(each)):
+        if is_not_in(node):
+            return node
     for node in tree.walk():
-        if isinstance(node, _SUBQUERIES) or (isinstance(node, exp.In) and node.args.get("query") is not None):
+        if isinstance(node, _SUBQUERIES) or is_in(node):
             return node
         if isinstance(node, exp.Binary) and isinstance(node.right, exp.Any | exp.All):
             return node
@@ -182,6 +188,8 @@ def _value(context: Context, source: Source, tree: exp.Expr, environment: Enviro
             return _exists(context, source, tree.this, environment)
         case exp.In():
             return _in(context, source, tree, environment)
+        case exp.Not():
+            return _not_in(context, source, tree.this.unnest(), environment)
         case _:
             raise context.unsupported(tree, "a comparison with ANY or ALL that is not a condition of its own")
 
@@ -250,16 +258,26 @@ def _flagged(context: Context, node: Node, names: Sequence[str]) -> tuple[Node, 
 
 
 def _in(context: Context, source: Source, tree: exp.Expr, environment: Environment) -> tuple[Source, Scalar]:
-    """TRUE, FALSE or NULL, by whether there is an equal, nothing at all, or something of which it is not known."""
+    """TRUE where an equal is among the rows, otherwise FALSE: as Spark has it, which knows no NULL here."""
+    source, values = _operands(context, source, tree.this, environment)
+    found = lower_subquery(context, tree.args["query"], source, environment)
+    ys = tuple(each.own for each in found.lowered.visible)
+    same = _equal(context, tree, values, ys, False)
+    _refuse_unlike(context, tree, source.node, values, found.lowered.node, ys)
+    flags, there = _flagged(context, found.lowered.node, (*ys, *found.lowered.domain))
+    return replace(source, node=OuterJoin(source.node, flags, (*found.conditions, *same))), not_null(col(there))
+
+
+def _not_in(context: Context, source: Source, tree: exp.Expr, environment: Environment) -> tuple[Source, Scalar]:
+    """TRUE where it is known that no equal is among the rows, otherwise FALSE."""
     source, values = _operands(context, source, tree.this, environment)
     found = lower_subquery(context, tree.args["query"], source, environment)
     ys = tuple(each.own for each in found.lowered.visible)
     if len(values) != 1 or len(ys) != 1:
-        raise context.unsupported(tree, "IN of several columns that is not a condition of its own")
+        raise context.unsupported(tree, "NOT IN of several columns that is not a condition of its own")
     value, y = values[0], ys[0]
     node = found.lowered.node
-    if value.as_column and not compares_alike(source.node.types[value.as_column], node.types[y]):
-        raise context.unsupported(tree, "IN between two types that is not a condition of its own")
+    _refuse_unlike(context, tree, source.node, values, node, ys)
     flags, there = _flagged(context, node, (y, *found.lowered.domain))
     rows, known = (context.names.fresh("", word) for word in ("rows", "known"))
     counted, names = context.renamed(
@@ -280,10 +298,19 @@ def _in(context: Context, source: Source, tree: exp.Expr, environment: Environme
     joined = OuterJoin(joined, flags, (*found.conditions, eq(value, col(y))))
     number, not_null_number = coalesce(col(names[rows]), lit(0)), coalesce(col(names[known]), lit(0))
     answer = case(
-        (not_null(col(there)), true()),
-        (eq(number, lit(0)), false()),
-        (is_null(value), null()),
-        (lt(not_null_number, number), null()),
-        otherwise=false(),
+        (not_null(col(there)), false()),
+        (eq(number, lit(0)), true()),
+        (is_null(value), false()),
+        (lt(not_null_number, number), false()),
+        otherwise=true(),
     )
     return replace(source, node=joined), answer
+
+
+def _refuse_unlike(
+    context: Context, tree: exp.Expr, left: Node, values: Sequence[Scalar], right: Node, ys: Sequence[str]
+) -> None:
+    """What is compared after a cast would be looked for among values that were made distinct before it."""
+    for value, y in zip(values, ys, strict=True):
+        if value.as_column and not compares_alike(left.types[value.as_column], right.types[y]):
+            raise context.unsupported(tree, "IN between two types that is not a condition of its own")
