@@ -15,9 +15,9 @@ from engine.algebra.trees import columns_by_leaf
 from engine.catalog.store import Catalog
 from engine.compile.bind import Change, Statements, bind
 from engine.compile.plan import MaintenancePlan
-from engine.compile.render import render
+from engine.compile.render import by_name
 from engine.errors import InvalidArgument, NotFound, QueryError
-from engine.lake import queries, tables
+from engine.lake import queries, tables, views
 from engine.lake.session import SparkHost
 from engine.records import (
     CdcMode,
@@ -30,7 +30,7 @@ from engine.records import (
     StreamTableStatus,
 )
 from engine.refresh.define import mode_of, notices_of
-from engine.refresh.plans import Plans
+from engine.refresh.plans import Plans, rendered
 from engine.refresh.sources import Sources
 from engine.results import (
     DeltaCase,
@@ -82,6 +82,8 @@ class Explainer:
     def _rows(self, plan: MaintenancePlan, limit: int) -> pa.Table:
         session = self.host.session()
         self.plans.relations.show_latest(session, plan.sources)
+        for name, text in plan.views:
+            views.of_query(session, name, text)
         queries.tune(session, small=False)
         frame = queries.run(session, plan.canonical_query, "the preview").limit(limit)
         found = queries.collect(frame, "the preview")
@@ -148,7 +150,7 @@ class Explainer:
         sql = ""
         if plan.kept is not None and explanation.mode == "differential":
             mixed = bind(plan.kept, dict.fromkeys(plan.sources, Change.MIXED))
-            sql = ";\n\n".join(render(tree, pretty=True) for _, tree in _trees(mixed))
+            sql = ";\n\n".join(rendered(tree, by_name).text for _, tree in _trees(mixed))
         reads = tuple(self._read(name, plan, status) for name in plan.sources)
         return StreamTableExplanation(table, status, explanation, reads, sql)
 
@@ -204,7 +206,7 @@ def _trees(statements: Statements) -> tuple[tuple[str, Node], ...]:
 
 def _statement(name: str, tree: Node) -> DeltaStatement:
     reads = tuple(_named(leaf) for leaf in columns_by_leaf(tree))
-    return DeltaStatement(name, render(tree, pretty=True), show(tree), reads)
+    return DeltaStatement(name, rendered(tree, by_name).text, show(tree), reads)
 
 
 def _named(leaf: Leaf) -> str:

@@ -13,9 +13,9 @@ from engine.compile.bind import Change, Statements, bind
 from engine.compile.functions import FunctionRules, Kind, VolatileFunctionPolicy
 from engine.compile.parse import Limits, ParsedQuery, parse
 from engine.compile.pipeline import Request, compile_query, known_sources
-from engine.compile.places import in_views, view_name
+from engine.compile.places import in_views
 from engine.compile.plan import MaintenancePlan, replaced_views
-from engine.compile.render import render
+from engine.compile.render import Places, render
 from engine.compile.steps import in_steps
 from engine.compile.translate import InSpark, in_spark
 from engine.errors import InternalError, NotFound, QueryError, SourceSchemaChanged
@@ -123,10 +123,12 @@ class Analyzer:
         return self._compute.meaning(functions)
 
 
-def rendered(tree: Node) -> Query:
+def rendered(tree: Node, places: Places = in_views) -> Query:
     steps = in_steps(tree)
-    before = tuple(QueryStep(view_name(step.leaf), render(step.tree, in_views, pretty=True)) for step in steps.before)
-    return Query(render(steps.last, in_views, pretty=True), tree, before)
+    before = tuple(
+        QueryStep(places(step.leaf).name, render(step.tree, places, pretty=True)) for step in steps.before
+    )
+    return Query(render(steps.last, places, pretty=True), tree, before)
 
 
 @dataclass(frozen=True)

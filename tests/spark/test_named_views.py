@@ -56,6 +56,8 @@ def test_a_view_is_maintained_like_its_text(tmp_path: Path, shop: Shop) -> None:
         found = engine.validate_query("SELECT * FROM by_region").explanation
         assert found is not None
         assert found.mode == "differential"
+        previewed = engine.preview_stream_table("SELECT * FROM by_region", limit=1_000)
+        assert previewed.rows.num_rows == engine.sql("SELECT * FROM by_region").rows.num_rows > 0
         assert [view.name for view in engine.sql("SHOW VIEWS").value] == ["by_region", "paid"]
 
 
