@@ -125,9 +125,7 @@ class Analyzer:
 
 def rendered(tree: Node, places: Places = in_views) -> Query:
     steps = in_steps(tree)
-    before = tuple(
-        QueryStep(places(step.leaf).name, render(step.tree, places, pretty=True)) for step in steps.before
-    )
+    before = tuple(QueryStep(places(step.leaf).name, render(step.tree, places, pretty=True)) for step in steps.before)
     return Query(render(steps.last, places, pretty=True), tree, before)
 
 
