@@ -59,6 +59,8 @@ class Spark4(Spark):
     class Parser(SparkParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             **{name: build for name, build in SparkParser.FUNCTIONS.items() if name not in KEPT_AS_WRITTEN},
+            # of an array and a condition; with a query it is no function
+            "EXISTS": lambda arguments: exp.Anonymous(this="exists", expressions=arguments),
             # aggregates, which sqlglot takes for scalars
             "ANY": exp.LogicalOr.from_arg_list,
             "SOME": exp.LogicalOr.from_arg_list,

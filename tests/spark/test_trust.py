@@ -58,6 +58,7 @@ QUERIES = (
     "SELECT named_struct('a', k).a AS x, struct(k, s).s AS y, map('a', k)['a'] AS z, array(k)[0] AS w FROM t",
     "SELECT transform(array(k, 1), x -> x + k) AS x, filter(array(k), x -> x > 1) AS y FROM t",
     "SELECT aggregate(array(k), 0, (a, x) -> a + x, a -> a * 2) AS x FROM t",
+    "SELECT exists(array(k), x -> x > 1) AS e, forall(array(k), x -> x > 1) AS f FROM t WHERE EXISTS (SELECT 1 FROM t)",
     "SELECT from_json(s, 'a INT, b STRING').a AS x FROM t",
     "SELECT CASE s WHEN 'a' THEN 1 WHEN 'b' THEN 2 END AS c, IF(k > 1, s, 'y') AS i, DECODE(k, 1, 'a') AS e FROM t",
     "SELECT extract(YEAR FROM d) AS y, date_part('month', d) AS m, d - DATE '2020-01-01' AS n FROM t",

@@ -16,7 +16,7 @@ from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column
 from tests.support.duck_dialect import write_as_spark_means_it
-from tests.support.spark_types import UNKNOWN, type_of, widest
+from tests.support.spark_types import UNKNOWN, fields_of, type_of, widest
 
 write_as_spark_means_it()
 
@@ -193,6 +193,8 @@ def _select(tree: exp.Select, scope: _Scope) -> tuple[Column, ...]:
         if isinstance(star, exp.Star):
             left_out = {each.name.casefold() for each in star.args.get("except_") or ()}
             columns = _star(item.table if isinstance(item, exp.Column) else "", sources, merged, scope)
+            if not columns:
+                columns = fields_of(scope.type_of(exp.column(item.args["table"].copy(), item.args.get("db"))))
             found.extend(each for each in columns if each.name.casefold() not in left_out)
         else:
             name = item.alias_or_name or item.sql("spark").lower()

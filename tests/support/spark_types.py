@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from engine.algebra.types import Decimal, parse_decimal
+from engine.records import Column
 from tests.support.spark_functions import ANY_OF, FIXED, SAME, function_name
 
 #: a type that nobody here knows; no maintained query may have one
@@ -56,6 +57,8 @@ class _Typing:
 
     def of(self, tree: exp.Expr) -> str:
         match tree:
+            case exp.Column() if tree.args.get("db") is not None:
+                return _field(self.column(exp.column(tree.args["table"].copy(), tree.args["db"].copy())), tree.name)
             case exp.Column():
                 return self.column(tree)
             case exp.Literal():
@@ -97,9 +100,11 @@ class _Typing:
                 return f"array<{self.of(tree.args['start'])}>"
             case exp.Bracket() | exp.Explode() | exp.Unnest():
                 return self.of(tree.this).removeprefix("array<").removesuffix(">")
-            case exp.Dot(this=exp.Struct() as struct):
-                fields = [each for each in struct.expressions if each.this.name.casefold() == tree.name.casefold()]
-                return self.of(fields[0].expression) if fields else UNKNOWN
+            case exp.Struct(expressions=fields) if all(isinstance(each, exp.PropertyEQ) for each in fields):
+                made = (f"{each.this.name}:{self.of(each.expression)}" for each in fields)
+                return f"struct<{','.join(made)}>"
+            case exp.Dot(this=struct):
+                return _field(self.of(struct), tree.name)
             case _ if isinstance(tree, TRUTHS):
                 return "boolean"
             case _ if isinstance(tree, WRAPPERS):
@@ -239,6 +244,18 @@ def _beside_a_string(type_: str) -> str:
     return "double" if type_ == "float" or parse_decimal(type_) else type_
 
 
+def fields_of(struct: str) -> list[Column]:
+    if not struct.startswith("struct<"):
+        return []
+    fields = exp.DataType.build(struct, dialect="spark").expressions
+    return [Column(each.name, _spelled(each.args["kind"])) for each in fields]
+
+
+def _field(struct: str, name: str) -> str:
+    """The type of a field of a struct."""
+    return next((each.type for each in fields_of(struct) if each.name.casefold() == name.casefold()), UNKNOWN)
+
+
 def _literal(tree: exp.Literal) -> str:
     if tree.is_string:
         return "string"
@@ -258,7 +275,11 @@ SPELLED = {"decimal": "decimal(10,0)", "timestamp_ltz": "timestamp", "timestampl
 
 
 def _cast(tree: exp.Cast) -> str:
-    name = tree.to.sql("spark").lower().replace(", ", ",")
+    return _spelled(tree.to)
+
+
+def _spelled(type_: exp.DataType) -> str:
+    name = type_.sql("spark").lower().replace(", ", ",")
     if name.startswith("decimal(") and "," not in name:
         return name.replace(")", ",0)")
     return "string" if name.startswith(("varchar", "char")) else SPELLED.get(name, name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from engine.algebra.nodes import ONE_ROW, Output, Project
-from engine.algebra.scalars import Scalar, col
+from engine.algebra.scalars import Scalar, col, data_type
 from engine.algebra.trees import distinct, has_one_row
 from engine.compile.lower.context import Context, Environment, Lowered, Source
 from engine.compile.lower.correlation import seen_from, without_domain
@@ -171,7 +171,7 @@ def _items(context: Context, tree: exp.Select, source: Source) -> list[Item]:
         if isinstance(expression, exp.Star) or (
             isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)
         ):
-            items.extend(_starred(context, expression, source.scope))
+            items.extend(_starred(context, expression, source))
         elif isinstance(expression, exp.Alias):
             items.append(Item(expression.alias, expression.this))
         else:
@@ -180,16 +180,30 @@ def _items(context: Context, tree: exp.Select, source: Source) -> list[Item]:
     return _with_earlier(tree, items, source.scope)
 
 
-def _starred(context: Context, expression: exp.Expr, scope: Scope) -> list[Item]:
+def _starred(context: Context, expression: exp.Expr, source: Source) -> list[Item]:
     star = expression if isinstance(expression, exp.Star) else expression.this
     if star.args.get("replace") or star.args.get("rename"):
         raise context.unsupported(expression, "* with REPLACE or RENAME")
     table = expression.table if isinstance(expression, exp.Column) else None
     left_out = {each.name.casefold() for each in star.args.get("except_") or ()}
-    columns = scope.all_of(table or None)
-    if not columns:
+    columns = source.scope.all_of(table or None)
+    values = [Item(each.name, own(each.own)) for each in columns] or _fields(expression, source)
+    if not values:
         raise context.wrong(expression, f"{table}.* names no relation of this SELECT")
-    return [Item(each.name, own(each.own)) for each in columns if each.name.casefold() not in left_out]
+    return [each for each in values if each.name.casefold() not in left_out]
+
+
+def _fields(expression: exp.Expr, source: Source) -> list[Item]:
+    """`item.*` of a column that is a struct: its fields."""
+    struct = source.scope.find(expression.text("table"), expression.text("db") or None)
+    if len(struct) != 1 or not source.node.types.get(struct[0].own, "").startswith("struct<"):
+        return []
+    column = struct[0].own
+    fields = (each.this for each in data_type(source.node.types[column]).expressions)
+    return [
+        Item(each.name, exp.Dot(this=own(column), expression=exp.to_identifier(each.name, quoted=True)))
+        for each in fields
+    ]
 
 
 def _with_earlier(tree: exp.Select, items: list[Item], scope: Scope) -> list[Item]:
