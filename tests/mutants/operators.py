@@ -102,7 +102,9 @@ def dropped_term(node: ast.AST) -> Iterator[Change]:
 def flag(node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.Call):
         for index, keyword in enumerate(node.keywords):
-            if keyword.arg and isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, bool):
+            # whether zip is strict is no matter of rows
+            is_ours = keyword.arg and keyword.arg != "strict"
+            if is_ours and isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, bool):
                 changed = deepcopy(node)
                 changed.keywords[index].value = ast.Constant(not keyword.value.value)
                 yield f"{keyword.arg} is {not keyword.value.value}", changed
