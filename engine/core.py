@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.dml import relations_of, retargeted, target_of
 from engine.compile.functions import FunctionRules, VolatileFunctionPolicy
-from engine.compile.parse import Limits, ParsedQuery, ParsedView, naming_the_view
+from engine.compile.parse import Limits, ParsedView, naming_the_view
 from engine.errors import InvalidArgument, NotPopulated
 from engine.events import EventBus
 from engine.explain import Explainer
@@ -21,7 +21,6 @@ from engine.lake import queries, quoting, views
 from engine.lake.compute import SparkCompute
 from engine.lake.heads import HeadReader
 from engine.lake.session import SparkHost
-from engine.lake.views import of_query as show_query
 from engine.observe.history import History
 from engine.records import StreamTable
 from engine.refresh import verify
@@ -111,18 +110,20 @@ class Core:
 
     def _show_latest(self, names: tuple[str, ...]) -> None:
         """Sources, stream tables and views, with all that views read, as they are now."""
-        views = {view.name.casefold(): view for view in self.catalog.views()}
-        inside = {name: self.plans.parsed(views[name.casefold()].query) for name in names if name.casefold() in views}
-        read = dict.fromkeys((*(name for name in names if name not in inside), *_all_sources(inside.values())))
+        known = {view.name.casefold(): view for view in self.catalog.views()}
+        inside = {name: self.plans.parsed(known[name.casefold()].query) for name in names if name.casefold() in known}
+        read = dict.fromkeys(name for name in names if name not in inside)
+        read |= dict.fromkeys(chain.from_iterable(parsed.sources for parsed in inside.values()))
+        tables = {table.name.casefold() for table in self.catalog.stream_tables()}
         for name in read:
-            if name.casefold() in {table.name.casefold() for table in self.catalog.stream_tables()}:
+            if name.casefold() in tables:
                 self._refuse_unpopulated(name)
         session = self.host.session()
         self.plans.relations.show_latest(session, tuple(read))
         for name, parsed in inside.items():
             for part in (*parsed.views, ParsedView(name, parsed)):
                 with naming_the_view(part.name, None):
-                    show_query(session, part.name, part.query.text)
+                    views.of_query(session, part.name, part.query.text)
 
     def _refuse_unpopulated(self, name: str) -> None:
         table = self.catalog.get_stream_table(name)
@@ -145,8 +146,3 @@ class Core:
         queries.tune(session, small=False)
         queries.run(session, retargeted(text, quoting.table(located.path)), f"changing {located.name}")
         return HeadReader().head(located.path).version
-
-
-def _all_sources(queries: Iterable[ParsedQuery]) -> Iterator[str]:
-    for query in queries:
-        yield from query.sources

@@ -157,10 +157,6 @@ class Spark4(Spark):
             literal = expression.meta.get(_LITERAL)
             return str(literal) if literal else super().cast_sql(expression, safe_prefix)
 
-        def trycast_sql(self, expression: exp.TryCast) -> str:
-            literal = expression.meta.get(_LITERAL)
-            return str(literal) if literal else super().trycast_sql(expression)
-
 
 def _called(call: exp.Expr) -> exp.Expr | None:
     """The function itself, of a call with OVER, FILTER, WITHIN GROUP or IGNORE NULLS around it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engine.lake import failures, quoting
+from engine.lake import failures, sql_functions
 from engine.records import Evaluated
 
 if TYPE_CHECKING:
@@ -52,11 +52,7 @@ def _row(session: SparkSession, *calls: str) -> tuple[str, ...]:
 
 def _body(session: SparkSession, name: str) -> str:
     """Empty for Spark's own functions, which stay what they are."""
-    try:
-        rows = session.sql(f"DESCRIBE FUNCTION EXTENDED {quoting.path(name)}").collect()
-    except Exception as error:
-        raise failures.typed(error, f"Looking up the function {name}") from error
-    lines = [str(row[0]) for row in rows]
+    lines = sql_functions.described(session, name)
     # when it was made, and by whom, makes no difference
     said = [line for line in lines if not line.startswith(("Owner:", "Create Time:"))]
     return "" if any(line.startswith(_OWN) for line in lines) else "\n".join(said)

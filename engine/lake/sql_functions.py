@@ -1,4 +1,4 @@
-"""What Spark tells of a function that somebody wrote in SQL: CREATE FUNCTION … RETURN …."""
+"""What Spark tells of functions, and of those that somebody wrote in SQL: CREATE FUNCTION … RETURN …."""
 
 from __future__ import annotations
 
@@ -29,16 +29,21 @@ class SqlFunction:
     body: str
 
 
-def look_up(session: SparkSession, name: str) -> SqlFunction | None:
-    """None for whatever is not written in SQL: Spark's own, and those of Java and Python."""
+def described(session: SparkSession, name: str) -> list[str]:
+    """All that Spark tells of a function, whoever made it."""
     try:
         rows = session.sql(f"DESCRIBE FUNCTION EXTENDED {quoting.path(name)}").collect()
     except Exception as error:
         raise failures.typed(error, f"Looking up the function {name}") from error
+    return [str(row[0]) for row in rows]
+
+
+def look_up(session: SparkSession, name: str) -> SqlFunction | None:
+    """None for whatever is not written in SQL: Spark's own, and those of Java and Python."""
     facts: dict[str, str] = {}
-    for row in rows:
+    for line in described(session, name):
         # a value may go over several lines, and a further setting has a row without a word before it
-        word, colon, value = str(row[0]).partition(":")
+        word, colon, value = line.partition(":")
         if colon and not word.startswith(" "):
             facts.setdefault(word, value.strip())
     if "Body" not in facts:

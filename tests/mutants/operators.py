@@ -122,17 +122,12 @@ def sides(node: ast.AST) -> Iterator[Change]:
 def guard(node: ast.AST) -> Iterator[Change]:
     """Conditions of the rule itself."""
     match node:
-        case ast.BoolOp(op=ast.And(), values=values):
+        case ast.BoolOp(op=op, values=values):
+            what = "part {} of a condition" if isinstance(op, ast.And) else "alternative {}"
             for index in range(len(values)):
                 rest = [each for place, each in enumerate(values) if place != index]
-                yield (
-                    f"part {index + 1} of a condition is dropped",
-                    (rest[0] if len(rest) == 1 else ast.BoolOp(ast.And(), rest)),
-                )
-        case ast.BoolOp(op=ast.Or(), values=values):
-            for index in range(len(values)):
-                rest = [each for place, each in enumerate(values) if place != index]
-                yield f"alternative {index + 1} is dropped", (rest[0] if len(rest) == 1 else ast.BoolOp(ast.Or(), rest))
+                left = rest[0] if len(rest) == 1 else ast.BoolOp(op, rest)
+                yield f"{what.format(index + 1)} is dropped", left
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             yield "a not is dropped", operand
         case ast.Compare(ops=[ast.LtE()], left=left, comparators=right):
