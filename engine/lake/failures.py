@@ -72,7 +72,7 @@ def typed(error: BaseException, doing: str, path: str | Path | None = None) -> T
     """
     if isinstance(error, TrickleError):
         return error
-    if _is_lost_connection(error):
+    if is_lost_connection(error):
         return cut_off(error, doing)
     if isinstance(error, OSError):
         return _of_system(error, doing, path)
@@ -268,7 +268,9 @@ def _refusal(text: str) -> str:
     return "A row has an operation that does not exist."
 
 
-def _is_lost_connection(error: BaseException) -> bool:
+def is_lost_connection(error: BaseException) -> bool:
+    if isinstance(error, TrickleError):
+        return error.__cause__ is not None and is_lost_connection(error.__cause__)
     if isinstance(error, ConnectionError):
         return True
     kind = type(error)

@@ -52,6 +52,9 @@ FIXED = {
 }
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
+#: how long a JVM whose connection broke is waited for; a living one does not break them
+DYING_MS = 2000
+
 _environment_lock = threading.Lock()
 
 
@@ -71,13 +74,17 @@ class Jvm:
     def alive(self) -> bool:
         return self.process.poll() is None and not self._left_its_stdin(wait_ms=0)
 
+    def lost_connection(self) -> None:
+        """Of a dying process the system closes stdin and connections in any order: seen up to 10 ms apart. Who lost
+        a connection calls this before asking whether it is alive."""
+        self._left_its_stdin(wait_ms=DYING_MS)
+
     def wait_for_death(self) -> None:
         if not self._left_its_stdin(wait_ms=None):
             self.process.wait()
 
     def _left_its_stdin(self, wait_ms: int | None) -> bool:
-        """The system closes what a dying process holds, and takes a while until it says that the process has ended.
-        Its stdin is closed before its connections: who lost one of those finds it dead here."""
+        """The system closes what a dying process holds long before it says that the process has ended."""
         if self.process.stdin is None:
             return False
         reader = select.poll()

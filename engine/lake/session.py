@@ -167,6 +167,7 @@ class SparkHost:
         try:
             yield
         except Exception as error:
+            self._met(error, jvm)
             if jvm.alive() or (isinstance(error, TrickleError) and type(error) is not RefreshFailed):
                 raise
             # a result that ends too early or PySpark without its context: not every step meets the lost connection
@@ -209,7 +210,8 @@ class SparkHost:
             return 0
         try:
             return len(shared.jvm.context.statusTracker().getActiveJobsIds())
-        except (Py4JError, OSError):
+        except (Py4JError, OSError) as error:
+            self._met(error, shared.jvm)
             return 0
 
     def analyze(self, sql: str) -> Analysis:
@@ -227,12 +229,19 @@ class SparkHost:
 
     # -- inside -------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def _met(error: Exception, jvm: Jvm) -> None:
+        """After a failure: from here on, whoever asks for Spark is told what is true of it."""
+        if failures.is_lost_connection(error):
+            jvm.lost_connection()
+
     def _frame(self, sql: str) -> Any:
-        session = self.session()
+        jvm, session = self._require().jvm, self.session()
         try:
             frame = session.sql(sql)
             frame.schema  # noqa: B018  analysis of types happens here at the latest
         except Exception as error:
+            self._met(error, jvm)
             raise failures.of_query(error, sql) from error
         return frame
 
