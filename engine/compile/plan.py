@@ -28,7 +28,7 @@ class MaintenancePlan:
     views: tuple[tuple[str, str], ...]
     #: sources under their names in the workspace, in order of appearance
     sources: tuple[str, ...]
-    #: the columns of each source that the query reads
+    #: the columns of each source that the query reads; none of a source that it only names, in a WITH that is not used
     used_columns: Mapping[str, tuple[Column, ...]]
     #: the query in canonical form; None when it can only be recomputed
     root: Node | None

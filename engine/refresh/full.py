@@ -26,10 +26,9 @@ def run(job: Job, outcome: Outcome) -> Applied:
     with job.phases.phase("plan"):
         query = statement(job)
     with job.phases.phase("read change"):
-        for name, path in job.paths.items():
+        for name, columns in (job.columns if job.plan.kept is None else job.plan.used_columns).items():
             view = name if job.plan.kept is None else view_name(Leaf(Role.NEW, name))
-            columns = job.columns[name] if job.plan.kept is None else job.plan.used_columns[name]
-            job.compute.show_version(view, path, job.chosen[name].version, columns)
+            job.compute.show_version(view, job.paths[name], job.chosen[name].version, columns)
         if job.plan.kept is None:
             for name, text in job.plan.views_at(job.moment):
                 job.compute.show_view(name, text)
