@@ -75,7 +75,8 @@ def exchanged(moves: tuple[SourceMove, ...], plan: MaintenancePlan) -> Choice | 
     """Same names and types, but other columns: with column mapping, that needs no change of rows."""
     for move in moves:
         other = move.summary.exchanged if move.summary is not None else frozenset()
-        found = next((column.name for column in plan.used_columns.get(move.name, ()) if column.name.lower() in other), None)
+        used = plan.used_columns.get(move.name, ())
+        found = next((column.name for column in used if column.name.lower() in other), None)
         if found is not None:
             text = f"the column {found} of {move.name} is another one by now, under the same name"
             return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
