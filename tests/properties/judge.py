@@ -166,7 +166,7 @@ def maintain(case: Case, settings: Settings, history: list[list[Row]], *, compar
 def _look(case: Case, view: FakeStreamTable, where: str, history: list[list[Row]], compare: bool) -> None:
     if compare:
         # Where the text leaves a choice, the plan has made one, and only what it chose can be compared.
-        check_against_recompute(view, where, text=not case.ties)
+        check_against_recompute(view, where, () if case.ties else (view.plan.query,))
     history.append(view.visible())
 
 

@@ -120,4 +120,4 @@ def test_many_sums_are_planned_at_once(spark_host: SparkHost) -> None:
     began = time.perf_counter()
     view.refresh()
     assert time.perf_counter() - began < 60
-    check_against_recompute(view, "after rows came")
+    check_against_recompute(view, "after rows came", (plan.query,))

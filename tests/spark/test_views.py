@@ -19,7 +19,7 @@ from tests.properties.features import weights
 from tests.support.duck_analyzer import DuckAnalyzer
 from tests.support.spark_lake import SparkAnalyzer, SparkLake, computed_by, tuned_for_tiny
 from tests.support.spark_types import UNKNOWN
-from tests.support.view_runner import Variant, run_steps
+from tests.support.view_runner import Variant, run_steps, texts_for_spark
 from tests.support.view_test import ViewTest, read_view_test
 
 pytestmark = pytest.mark.spark
@@ -59,7 +59,8 @@ def test_view(path: Path, spark_host: SparkHost) -> None:
     plan = compile_query(Request(test.query, test.relations, rules=PLAN_RULES), analyzer)
     assert plan.kept is not None, plan.full_reason
     assert plan.kept.rule.name == test.kept
-    run_steps(test, Variant.OPTIMIZED, plan, SparkLake(test.relations, spark_host), hidden_each_step=False)
+    lake = SparkLake(test.relations, spark_host)
+    run_steps(test, Variant.OPTIMIZED, plan, lake, texts_for_spark(test), hidden_each_step=False)
 
 
 def check_stand_in(test: ViewTest, analyzer: SparkAnalyzer) -> None:

@@ -16,7 +16,7 @@ from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column
 from tests.support.duck_dialect import write_as_spark_means_it
-from tests.support.spark_types import UNKNOWN, fields_of, type_of, widest
+from tests.support.spark_types import TIME_WINDOWS, UNKNOWN, field_of, fields_of, type_of, widest
 
 write_as_spark_means_it()
 
@@ -139,7 +139,21 @@ class _Scope:
             for each in self.outputs:
                 if each.name.casefold() == column.name.casefold():
                     return each.type
-        return self.outer.look_up(column) if self.outer is not None else UNKNOWN
+        else:
+            struct = self.look_up(exp.column(column.table))
+            if struct != UNKNOWN:
+                return field_of(struct, column.name)
+        return self.outer.look_up(column) if self.outer is not None else self._window_of_time(column)
+
+    def _window_of_time(self, column: exp.Column) -> str:
+        """`window` and `window.start` stand for a call in the same SELECT."""
+        called = (column.table or column.name).casefold()
+        select = column.parent_select
+        for call in select.find_all(exp.Anonymous) if select is not None else ():
+            if functions.name_of(call) == called in TIME_WINDOWS:
+                window = self.type_of(call)
+                return field_of(window, column.name) if column.table else window
+        return UNKNOWN
 
     def type_of(self, tree: exp.Expr) -> str:
         return type_of(tree, self.look_up, lambda query: [each.type for each in _query(query, self.inner())])
@@ -197,7 +211,7 @@ def _select(tree: exp.Select, scope: _Scope) -> tuple[Column, ...]:
                 columns = fields_of(scope.type_of(exp.column(item.args["table"].copy(), item.args.get("db"))))
             found.extend(each for each in columns if each.name.casefold() not in left_out)
         else:
-            name = item.alias_or_name or item.sql("spark").lower()
+            name = item.alias_or_name or ("col" if isinstance(item, exp.Explode) else item.sql("spark").lower())
             found.append(Column(name, replace(scope, outputs=tuple(found)).type_of(item)))
     if scope.visit is not None:
         _show(tree, replace(scope, outputs=tuple(found)), scope.visit)

@@ -12,5 +12,6 @@ WRONG = ("common_subplan", "top_n_window_elimination")
 def connect() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"threads": 1})
     connection.execute(f"SET disabled_optimizers = '{','.join(WRONG)}'")
+    connection.execute("SET TimeZone = 'UTC'")
     connection.execute("CREATE MACRO raise_error(message) AS error(message)")
     return connection

@@ -189,7 +189,7 @@ class FakeLake:
         return self.rows(f"SELECT {cast} FROM ({self.sql(tree)}) AS q")
 
     def rows(self, sql: str) -> list[Row]:
-        return self.db.execute(sql).fetchall()
+        return [tuple(map(_comparable, row)) for row in self.db.execute(sql).fetchall()]
 
     def sql(self, tree: Node) -> str:
         """The tree as a query for DuckDB. Remembered: a full refresh is asked for after every step."""
@@ -400,3 +400,8 @@ def _duck(tree: exp.Expr) -> str:
 def _where(statement: exp.Expr) -> str:
     where = statement.args.get("where")
     return _duck(where) if where is not None else ""
+
+
+def _comparable(value: object) -> object:
+    """A struct as the tuple of its values."""
+    return tuple(map(_comparable, value.values())) if isinstance(value, dict) else value

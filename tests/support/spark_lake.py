@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import pyarrow as pa
+
 from engine.algebra.nodes import Node
 from engine.algebra.trees import leaves
 from engine.compile.functions import Kind
@@ -107,7 +109,7 @@ class SparkLake(FakeLake):
         arrow = self.db.execute(f"SELECT * FROM {quoted(table)}").to_arrow_table()
         frame = self.session.createDataFrame(arrow)
         # Arrow's moments without a zone would be Spark's with one.
-        moments = [name for name, kind in frame.dtypes if kind == "timestamp"]
+        moments = [field.name for field in arrow.schema if pa.types.is_timestamp(field.type) and field.type.tz is None]
         frame = frame.withColumns({name: frame[_ticked(name)].cast("timestamp_ntz") for name in moments})
         frame.createOrReplaceTempView(_ticked(view))
 

@@ -41,6 +41,9 @@ TRUTHS = (
 #: functions and signs over which the type is that of the first argument
 WRAPPERS = exp.Alias | exp.Paren | exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.Window | exp.WithinGroup
 
+#: give a struct of two moments
+TIME_WINDOWS = ("window", "session_window")
+
 #: units of an interval that a date is moved by without becoming a moment
 WHOLE_DAYS = frozenset(("YEAR", "MONTH", "WEEK", "DAY", "QUARTER"))
 
@@ -58,7 +61,7 @@ class _Typing:
     def of(self, tree: exp.Expr) -> str:
         match tree:
             case exp.Column() if tree.args.get("db") is not None:
-                return _field(self.column(exp.column(tree.args["table"].copy(), tree.args["db"].copy())), tree.name)
+                return field_of(self.column(exp.column(tree.args["table"].copy(), tree.args["db"].copy())), tree.name)
             case exp.Column():
                 return self.column(tree)
             case exp.Literal():
@@ -104,7 +107,7 @@ class _Typing:
                 made = (f"{each.this.name}:{self.of(each.expression)}" for each in fields)
                 return f"struct<{','.join(made)}>"
             case exp.Dot(this=struct):
-                return _field(self.of(struct), tree.name)
+                return field_of(self.of(struct), tree.name)
             case _ if isinstance(tree, TRUTHS):
                 return "boolean"
             case _ if isinstance(tree, WRAPPERS):
@@ -116,6 +119,8 @@ class _Typing:
 
     def function(self, tree: exp.Func) -> str:
         name = function_name(tree)
+        if isinstance(tree, exp.TimestampAdd):
+            return "timestamp_ntz" if self.of(tree.this) == "timestamp_ntz" else "timestamp"
         if name in FIXED:
             return FIXED[name]
         arguments = tree.expressions if isinstance(tree, exp.Anonymous) else [tree.this, *tree.expressions]
@@ -129,6 +134,10 @@ class _Typing:
         if name in ANY_OF:
             return widest(types)
         match name:
+            case _ if name in TIME_WINDOWS:
+                moment = field_of(types[0], "end") if types[0].startswith("struct<") else types[0]
+                moment = moment if moment == "timestamp_ntz" else "timestamp"
+                return f"struct<start:{moment},end:{moment}>"
             case "zeroifnull":
                 return widest([types[0], "int"])
             case "sum" | "try_sum":
@@ -251,7 +260,7 @@ def fields_of(struct: str) -> list[Column]:
     return [Column(each.name, _spelled(each.args["kind"])) for each in fields]
 
 
-def _field(struct: str, name: str) -> str:
+def field_of(struct: str, name: str) -> str:
     """The type of a field of a struct."""
     return next((each.type for each in fields_of(struct) if each.name.casefold() == name.casefold()), UNKNOWN)
 
@@ -279,7 +288,7 @@ def _cast(tree: exp.Cast) -> str:
 
 
 def _spelled(type_: exp.DataType) -> str:
-    name = type_.sql("spark").lower().replace(", ", ",")
+    name = type_.sql("spark").lower().replace(", ", ",").replace(": ", ":")
     if name.startswith("decimal(") and "," not in name:
         return name.replace(")", ",0)")
     return "string" if name.startswith(("varchar", "char")) else SPELLED.get(name, name)

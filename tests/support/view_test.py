@@ -24,7 +24,7 @@ Row = tuple[object, ...]
 HEADER = re.compile(
     r"^(?:(?P<table>table)\s+(?P<declared>\S.*)|(?P<view>view)|(?P<kept>kept)\s+(?P<way>.+)"
     r"|(?P<refused>refused)\s+(?P<code>\w+)(?:\s+at line (?P<line>\d+), column (?P<column>\d+))?"
-    r"|(?P<ties>ties)|(?P<rows>rows)|(?P<step>step)(?:\s+(?P<title>.*))?|(?P<change>change))\s*$"
+    r"|(?P<ties>ties)|(?P<means>means)|(?P<rows>rows)|(?P<step>step)(?:\s+(?P<title>.*))?|(?P<change>change))\s*$"
 )
 
 
@@ -71,6 +71,8 @@ class ViewTest:
     steps: tuple[Step, ...]
     #: does the text leave open which of several rows it means, so that the canonical query has to be asked?
     ties: bool = False
+    #: the same query in words that DuckDB knows too; empty where the text has no others
+    means: str = ""
 
     @property
     def relations(self) -> dict[str, tuple[Column, ...]]:
@@ -85,7 +87,7 @@ class _Section:
 
     @property
     def kind(self) -> str:
-        kinds = ("table", "view", "kept", "refused", "ties", "rows", "step", "change")
+        kinds = ("table", "view", "kept", "refused", "ties", "means", "rows", "step", "change")
         return next(kind for kind in kinds if self.head[kind])
 
     @property
@@ -149,6 +151,8 @@ def _with_section(test: ViewTest, section: _Section) -> ViewTest:
             return replace(test, refusal=Refusal(section.head["code"], where, " ".join(section.text.split())))
         case "ties":
             return replace(test, ties=True)
+        case "means":
+            return replace(test, means=section.text)
         case "rows":
             return replace(test, rows=tuple(line for _, line in section.filled))
         case "step":

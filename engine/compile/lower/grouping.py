@@ -135,7 +135,7 @@ def _keys(context: Context, select: exp.Select, items: Named, source: Source) ->
     trees: list[exp.Expr] = []
 
     def place(tree: exp.Expr) -> int:
-        spelled = _spelled(context, tree, items, source)
+        spelled = spelled_key(context, tree, items, source)
         trees.append(spelled)
         return len(trees) - 1
 
@@ -165,7 +165,7 @@ def _keys(context: Context, select: exp.Select, items: Named, source: Source) ->
             inner = [place(tree) for tree in each.expressions] or every
             parts = [_combinations(kind, [(index,) for index in inner])]
     if is_plain:
-        return Keys(tuple(trees))
+        return Keys(tuple(field for tree in trees for field in _fields(tree)))
     return Keys(tuple(trees), _checked(context, group, parts))
 
 
@@ -174,7 +174,7 @@ def _is_all(group: exp.Group, source: Source) -> bool:
     return isinstance(only, exp.Column) and only.name.lower() == "all" and not source.scope.find_here("all")
 
 
-def _spelled(context: Context, key: exp.Expr, items: Named, source: Source) -> exp.Expr:
+def spelled_key(context: Context, key: exp.Expr, items: Named, source: Source) -> exp.Expr:
     """A key by its place in the SELECT list, by the name of an output, or as it is."""
     if isinstance(key, exp.Literal) and key.is_int:
         if not 1 <= int(key.name) <= len(items):
@@ -186,16 +186,25 @@ def _spelled(context: Context, key: exp.Expr, items: Named, source: Source) -> e
     return key
 
 
+def _fields(key: exp.Expr) -> tuple[exp.Expr, ...]:
+    """A struct is told from another by its fields, of which those need not be asked that the others decide."""
+    if not isinstance(key, exp.Struct) or not all(isinstance(each, exp.PropertyEQ) for each in key.expressions):
+        return (key,)
+    values = [each.expression for each in key.expressions]
+    plain = [each for each in values if isinstance(each, exp.Column)]
+    return tuple(each for each in values if each in plain or not set(each.find_all(exp.Column)) <= set(plain))
+
+
 def _sets_of(
     tree: exp.Expr, trees: Sequence[exp.Expr], place: Place, context: Context, items: Named, source: Source
 ) -> list[Set]:
     if isinstance(tree, exp.Cube | exp.Rollup):
         units = [_unit(each, place) for each in tree.expressions]
         return _combinations(type(tree), units)
-    known = {_spelled(context, each, items, source): index for index, each in enumerate(trees)}
+    known = {spelled_key(context, each, items, source): index for index, each in enumerate(trees)}
 
     def named(each: exp.Expr) -> int:
-        spelled = _spelled(context, each, items, source)
+        spelled = spelled_key(context, each, items, source)
         if spelled not in known:
             known[spelled] = place(each)
         return known[spelled]

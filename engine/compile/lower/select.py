@@ -19,6 +19,7 @@ from engine.compile.lower.grouping import grouped
 from engine.compile.lower.ordering import Keys, limited, order_of, refuse_limit_without_order, with_outputs
 from engine.compile.lower.relations import from_clause
 from engine.compile.lower.subqueries import filtered, with_values
+from engine.compile.lower.time_windows import time_windowed
 from engine.compile.lower.windows import windowed, with_named_windows
 from engine.compile.scope import Scope
 
@@ -49,6 +50,7 @@ def lower_select(context: Context, tree: exp.Select, environment: Environment) -
     if where is not None:
         source = filtered(context, source, where.this, environment)
     source = without_domain(context, source, environment)
+    tree, source = time_windowed(context, tree, source)
     items = _items(context, tree, source)
     aliases = {item.name.casefold(): item.tree for item in items if item.name}
     clauses = _Clauses.of(tree, aliases, source.scope)
