@@ -14,7 +14,7 @@ from tests.properties import fuzz, judge, rule_by_rule
 from tests.properties.case import Case
 from tests.properties.features import COVERED, FEATURES, GROUPS, SPARK_ONLY, weights
 from tests.properties.generator.queries import Generator
-from tests.properties.judge import REFUSED, RefusedAlthoughCovered, Settings, WrongRows
+from tests.properties.judge import NO_ANSWER, REFUSED, RefusedAlthoughCovered, Settings, WrongRows
 from tests.properties.tree import Call, Item, Named, Ref, Select
 from tests.properties.tree import Join as JoinOf
 
@@ -46,6 +46,7 @@ def test_the_cases_reach_every_way_and_are_rarely_refused(ways: Counter[str]) ->
         pytest.skip("runs after the cases")
     total = sum(ways.values())
     assert ways[REFUSED] <= total * 0.1
+    assert ways[NO_ANSWER] <= total * 0.01
     for way in ("by row", "by group, stored sums", "by group, recomputed"):
         assert ways[way] >= total * 0.05
 
@@ -186,6 +187,19 @@ def test_where_there_are_ties_the_text_is_not_asked(monkeypatch: pytest.MonkeyPa
     asked.clear()
     judge.judge(Case(case.tables, case.query, case.steps, ties=True), Settings(in_parts=True))
     assert asked == [False] * (1 + len(case.steps))
+
+
+def test_a_view_may_fail_only_where_its_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = one_join()
+    fails = case.with_query(Select((Item(Call("CAST(raise_error('no') AS INT)", "int"), "c1"),), case.query.source))
+    assert judge.judge(fails, Settings()).way == NO_ANSWER
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(judge.FakeStreamTable, "refresh", broken)
+    with pytest.raises(ZeroDivisionError):
+        judge.judge(case, Settings())
 
 
 # ---------------------------------------------------------------- the program
