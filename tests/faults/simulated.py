@@ -23,7 +23,16 @@ from tests.support.view_test import read_view_test
 ROOT = Path(__file__).parents[2]
 VIEWS = ROOT / "tests" / "views"
 RECORD = ROOT / "docs" / "faults" / "simulated"
-FILES = [path for path in sorted(VIEWS.rglob("*.test")) if path.parent.name != "refused"]
+MAINTAINED = [path for path in sorted(VIEWS.rglob("*.test")) if path.parent.name != "refused"]
+
+
+def is_told_by_its_text(path: Path) -> bool:
+    """What is stored is compared with the query as it is written, by DuckDB: it must say what it means."""
+    test = read_view_test(path)
+    return not test.ties and not test.means
+
+
+FILES = [path for path in MAINTAINED if is_told_by_its_text(path)]
 
 PROCESSES = 2
 #: worlds between two looks at how far it is

@@ -8,13 +8,10 @@ import pytest
 
 from engine.failpoints import Action, Failpoint
 from tests.faults.life import ACTIONS, fails_at_any_moment, live, of_test
+from tests.faults.simulated import FILES
 from tests.faults.troubles import Tally, all_faults, in_turn
 from tests.support.view_test import read_view_test
 
-VIEWS = Path(__file__).parents[1] / "views"
-MAINTAINED = [path for path in sorted(VIEWS.rglob("*.test")) if path.parent.name != "refused"]
-#: what is stored is compared with the text of the query, which must say what it means
-FILES = [path for path in MAINTAINED if not read_view_test(path).ties]
 #: each view suffers so many, and all views together suffer each of them many times
 A_VIEW = 12
 

@@ -16,7 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from sqlglot import exp
 
+from engine.algebra.scalars import data_type
 from engine.records import Column
 
 #: Delta's names of types where Spark's SQL has another
@@ -30,8 +32,7 @@ CHECKPOINT_INTERVAL = 10
 def create_table(path: Path, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
     """Version 0, as Spark writes it."""
     (path / "_delta_log").mkdir(parents=True)
-    types = {column.name: _SPELLINGS.get(column.type, column.type) for column in columns}
-    fields = [{"name": c.name, "type": types[c.name], "nullable": c.nullable, "metadata": {}} for c in columns]
+    fields = [_field(c.name, data_type(c.type), nullable=c.nullable) for c in columns]
     commit(
         path,
         0,
@@ -57,6 +58,26 @@ def create_table(path: Path, columns: Sequence[Column], properties: Mapping[str,
             },
         ],
     )
+
+
+def _field(name: str, type_: exp.DataType, *, nullable: bool = True) -> dict[str, Any]:
+    return {"name": name, "type": _in_delta(type_), "nullable": nullable, "metadata": {}}
+
+
+def _in_delta(type_: exp.DataType) -> object:
+    """A type as Delta's log spells it."""
+    parts = type_.expressions
+    match type_.this:
+        case exp.DType.ARRAY:
+            return {"type": "array", "elementType": _in_delta(parts[0]), "containsNull": True}
+        case exp.DType.MAP:
+            key, value = map(_in_delta, parts)
+            return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+        case exp.DType.STRUCT:
+            return {"type": "struct", "fields": [_field(each.name, each.kind) for each in parts]}
+        case _:
+            spelled = type_.sql("spark").lower().replace(", ", ",")
+            return _SPELLINGS.get(spelled, spelled)
 
 
 def commit(path: Path, version: int, operation: str, actions: Sequence[Mapping[str, Any]]) -> None:

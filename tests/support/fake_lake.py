@@ -32,6 +32,7 @@ from engine.errors import NegativeMultiplicity
 from engine.records import Column
 from tests.support.duck_analyzer import for_duckdb
 from tests.support.duckdb_of_tests import connect
+from tests.support.multisets import hashable_row
 
 Row = tuple[object, ...]
 
@@ -189,7 +190,7 @@ class FakeLake:
         return self.rows(f"SELECT {cast} FROM ({self.sql(tree)}) AS q")
 
     def rows(self, sql: str) -> list[Row]:
-        return [tuple(map(_comparable, row)) for row in self.db.execute(sql).fetchall()]
+        return [hashable_row(row) for row in self.db.execute(sql).fetchall()]
 
     def sql(self, tree: Node) -> str:
         """The tree as a query for DuckDB. Remembered: a full refresh is asked for after every step."""
@@ -400,8 +401,3 @@ def _duck(tree: exp.Expr) -> str:
 def _where(statement: exp.Expr) -> str:
     where = statement.args.get("where")
     return _duck(where) if where is not None else ""
-
-
-def _comparable(value: object) -> object:
-    """A struct as the tuple of its values."""
-    return tuple(map(_comparable, value.values())) if isinstance(value, dict) else value

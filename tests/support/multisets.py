@@ -13,7 +13,19 @@ FLOAT_TOLERANCE = 1e-9
 FLOAT_NOTHING = 1e-12
 
 
+def hashable_row(row: Row) -> Row:
+    return tuple(map(_hashable, row))
+
+
+def _hashable(value: object) -> object:
+    """Structs and maps as what they hold, under names or keys; lists as tuples."""
+    if isinstance(value, dict):
+        return tuple(sorted(((key, _hashable(each)) for key, each in value.items()), key=repr))
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
 def same_rows(one: Sequence[Row], other: Sequence[Row]) -> bool:
+    one, other = list(map(hashable_row, one)), list(map(hashable_row, other))
     if Counter(one) == Counter(other):
         return True
     if len(one) != len(other) or not any(isinstance(value, float) for row in (*one, *other) for value in row):

@@ -106,6 +106,9 @@ class _Typing:
             case exp.Struct(expressions=fields) if all(isinstance(each, exp.PropertyEQ) for each in fields):
                 made = (f"{each.this.name}:{self.of(each.expression)}" for each in fields)
                 return f"struct<{','.join(made)}>"
+            case exp.VarMap():
+                keys, values = (self.widest_of(tree.args[part].expressions) for part in ("keys", "values"))
+                return f"map<{keys},{values}>"
             case exp.Dot(this=struct):
                 return field_of(self.of(struct), tree.name)
             case _ if isinstance(tree, TRUTHS):

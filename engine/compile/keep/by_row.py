@@ -10,6 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from engine.algebra.aggregates import count_rows
+from engine.algebra.comparable import comparable
 from engine.algebra.nodes import (
     WEIGHT,
     Filter,
@@ -35,7 +36,7 @@ from engine.errors import UnsupportedOperator
 from engine.records import Column
 
 ROW_ID = (Column(SEQUENCE, "bigint"), Column(POSITION, "bigint"))
-NEEDED, COPY, COPIES = "__needed", "__copy", "__copies"
+NEEDED, COPY, COPIES, COMPARED = "__needed", "__copy", "__copies", "__compared"
 
 
 def keep_rows(root: Node) -> Kept:
@@ -56,10 +57,10 @@ def keep_rows(root: Node) -> Kept:
 def change_of_rows(root: Node) -> Node:
     """The second statement: rows to insert and rows to delete, from the net change of all columns of `root`."""
     for column in root.columns:
-        if column.type.startswith("map<") or "variant" in column.type:
+        if comparable(col(column.name), column.type) is None:
             raise UnsupportedOperator(
-                f"{column.name} is a {column.type.split('<')[0]}, whose values cannot be compared",
-                hint="use map_entries(…), or refresh_mode = 'FULL'",
+                f"{column.name} is a {column.type}, whose values cannot be compared",
+                hint="use to_json(…), or refresh_mode = 'FULL'",
             )
     net = Scan(NET, tuple((c.name, c.name, c.type) for c in (*root.columns, Column(WEIGHT, "bigint"))))
     return UnionAll((_inserts(net, root), _deletes(net, root)))
@@ -89,21 +90,36 @@ def _as_inserts(rows: Node, root: Node) -> Node:
 
 
 def _deletes(net: Node, root: Node) -> Node:
+    compared, was_compared = _compared(root.columns), _compared(stored(root.columns).columns)
     gone = Project(
         Filter(net, lt(col(WEIGHT), lit(0))),
-        (*keep(root.columns), Output(NEEDED, neg(col(WEIGHT)), "bigint")),
+        (*keep(root.columns), *_made(compared, root.columns), Output(NEEDED, neg(col(WEIGHT)), "bigint")),
     )
-    candidates = SemiJoin(
-        stored(root.columns + ROW_ID),
-        gone,
-        tuple((col(stored_name(column.name)), column.name) for column in root.columns),
-    )
-    numbered = _numbered(candidates, tuple(stored_name(column.name) for column in root.columns))
-    same_row = [null_safe_eq(col(column.name), col(stored_name(column.name))) for column in root.columns]
+    was: Node = stored(root.columns + ROW_ID)
+    if made := _made(was_compared, was.columns):
+        was = Project(was, (*keep(was.columns), *made))
+    names = [(then.name, now.name) for then, now in zip(was_compared, compared, strict=True)]
+    candidates = SemiJoin(was, gone, tuple((col(then), now) for then, now in names))
+    numbered = _numbered(candidates, tuple(then for then, _ in names))
+    same_row = [null_safe_eq(col(now), col(then)) for then, now in names]
     matched = OuterJoin(gone, numbered, (*same_row, le(col(COPY), col(NEEDED))))
     contradiction = any_of((is_null(col(COPIES)), lt(col(COPIES), col(NEEDED))))
     ids = tuple(Output(column.name, col(stored_name(column.name)), "bigint") for column in ROW_ID)
     return Project(matched, (op((contradiction, "X"), otherwise="D"), *keep(root.columns), *ids))
+
+
+def _compared(columns: tuple[Column, ...]) -> tuple[Output, ...]:
+    """What stands for each column where rows are compared: mostly the column itself."""
+    found = []
+    for column in columns:
+        value, type_ = comparable(col(column.name), column.type) or (col(column.name), column.type)
+        found.append(Output(value.as_column or f"{COMPARED}_{column.name}", value, type_))
+    return tuple(found)
+
+
+def _made(compared: tuple[Output, ...], columns: tuple[Column, ...]) -> tuple[Output, ...]:
+    there = {column.name for column in columns}
+    return tuple(each for each in compared if each.name not in there)
 
 
 def _numbered(candidates: Node, copies_agree_in: tuple[str, ...]) -> Node:

@@ -19,6 +19,7 @@ Resolve = Callable[[exp.Expr], Scalar]
 #: the column below that holds a value
 Computed = Callable[[Scalar, str], str]
 
+_FIRST, _LAST = (exp.First, exp.FirstValue, exp.AnyValue), (exp.Last, exp.LastValue)
 _COLLECTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 #: of the functions that depend on the order of rows, those that are given one here
 _PUT_IN_ORDER = (*_COLLECTS, exp.GroupConcat, exp.ArgMax, exp.ArgMin, exp.Mode)
@@ -37,6 +38,9 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, comput
         condition, call = resolve(call.expression.this), call.this
     if isinstance(call, exp.WithinGroup):
         order, call = call.expression, call.this
+    call = _one_for_any(context, call)
+    if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
+        raise context.unsupported(call, f"{functions.name_of(call.this)} that is told what to do with NULLs")
     _refuse_unordered(context, call)
     nested = next((each for part in call.iter_expressions() for each in aggregates_in(part)), None)
     if nested is not None:
@@ -95,14 +99,26 @@ class _Arguments:
         return self.computed(value, hint)
 
 
-def _refuse_unordered(context: Context, call: exp.Expr) -> None:
+def _one_for_any(context: Context, call: exp.Expr) -> exp.Expr:
+    """Whichever row comes first is one of the group's, and so is the one with the least value."""
     inner = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
-    known = functions.AGGREGATES.get(functions.name_of(inner))
-    if known is None or isinstance(inner, _PUT_IN_ORDER) or known.order is not functions.Order.ROWS:
+    least, greatest = isinstance(inner, _FIRST), isinstance(inner, _LAST)
+    if not (least or greatest):
+        return call
+    place = "least" if least else "greatest"
+    context.made_unique.append(
+        f"{written_name(context, inner)} takes the {place} value, as rows of a table have no order"
+    )
+    return exp.Min(this=inner.this.copy()) if least else exp.Max(this=inner.this.copy())
+
+
+def _refuse_unordered(context: Context, call: exp.Expr) -> None:
+    known = functions.AGGREGATES.get(functions.name_of(call))
+    if known is None or isinstance(call, _PUT_IN_ORDER) or known.order is not functions.Order.ROWS:
         return
     raise VolatileFunction(
-        f"{written_name(context, inner)} depends on the order of rows, which no table has",
-        position=context.position(inner),
+        f"{written_name(context, call)} depends on the order of rows, which no table has",
+        position=context.position(call),
         hint="min, max, max_by(value, order) and percentile do not",
     )
 
@@ -149,7 +165,7 @@ def _with_ties_broken(call: exp.ArgMax | exp.ArgMin) -> Scalar:
 def empty_value(call: exp.Expr, type_: str) -> Scalar:
     """What the function gives over no rows at all."""
     inner = call
-    while isinstance(inner, exp.Filter | exp.WithinGroup):
+    while isinstance(inner, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
         inner = inner.this
     known = functions.AGGREGATES.get(functions.name_of(inner))
     match known.empty if known is not None else "":

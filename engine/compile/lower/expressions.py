@@ -182,7 +182,7 @@ def aggregates_in(tree: exp.Expr) -> Iterator[exp.Expr]:
         for each in inside:
             yield from aggregates_in(each)
         return
-    if isinstance(tree, exp.Filter | exp.WithinGroup) or is_aggregate(tree):
+    if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or is_aggregate(tree):
         yield tree
         return
     if isinstance(tree, exp.Query):

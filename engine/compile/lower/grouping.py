@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from engine.algebra.nodes import Aggregate, Aggregation, Node, OuterJoin, Output, Project, UnionAll, keep
 from engine.algebra.scalars import Scalar, case, cast, coalesce, col, eq, lit, null, null_safe_eq
+from engine.algebra.types import is_orderable
 from engine.compile.lower.aggregates import canonical_call, empty_value
 from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Environment, Source
@@ -79,6 +80,9 @@ def grouped(
     aggregate = context.typed_aggregate(
         Aggregate(inner, tuple(Output(name, col(name), "") for name in dict.fromkeys(names)), tuple(calls.values()))
     )
+    for key in aggregate.keys:
+        if not is_orderable(key.type):
+            raise context.unsupported(select.args.get("group") or select, f"GROUP BY of a {key.type}")
     made_columns = {each.name: each.type for each in aggregate.aggregations}
     known.update((tree, col(each.name)) for tree, each in calls.items())
     result = Source(aggregate, source.scope, source.domain, known, grouped=True)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from engine.algebra.comparable import comparable
 from engine.algebra.nodes import Filter, Node, Output, Project, Window, Windowed
 from engine.algebra.scalars import Scalar, all_of, col, gt, le, lit
-from engine.algebra.types import is_orderable
 from engine.compile.exactness import inexact_columns
 from engine.compile.lower.context import Context, Lowered, Source
 from engine.compile.lower.expressions import in_place, is_own, over
@@ -79,7 +79,12 @@ def ties_broken(node: Node, names: Sequence[str], already: Sequence[exp.Ordered]
     known = {each.this.name for each in already if isinstance(each.this, exp.Column)}
     inexact = inexact_columns(node)
     rest = [name for name in dict.fromkeys(names) if name not in known and name not in inexact]
-    return tuple(ordered(col(name)) for name in rest if is_orderable(node.types[name]))
+    values = (comparable(col(name), node.types[name]) for name in rest)
+    return tuple(ordered(value[0]) for value in values if value is not None)
+
+
+def told_apart_by(ties: Keys) -> str:
+    return ", ".join(name for each in ties for name in sorted(Scalar(each.this).columns))
 
 
 def limited(context: Context, lowered: Lowered, keys: Keys, limit: exp.Expr | None, offset: exp.Expr | None) -> Lowered:
@@ -89,8 +94,7 @@ def limited(context: Context, lowered: Lowered, keys: Keys, limit: exp.Expr | No
     shown = [each.own for each in lowered.visible]
     ties = ties_broken(node, shown, keys)
     if ties:
-        told_apart = ", ".join(each.this.name for each in ties)
-        context.made_unique.append(f"where rows tie, LIMIT tells them apart by {told_apart}")
+        context.made_unique.append(f"where rows tie, LIMIT tells them apart by {told_apart_by(ties)}")
     order = exp.Order(expressions=[*keys, *ties])
     place = context.names.fresh("", "place")
     over_all = exp.Window(

@@ -18,7 +18,7 @@ from engine.compile import functions
 from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Source
 from engine.compile.lower.expressions import over, windows_in
-from engine.compile.lower.ordering import nulls_first, ties_broken
+from engine.compile.lower.ordering import nulls_first, ties_broken, told_apart_by
 
 _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 _VALUES = (exp.FirstValue, exp.LastValue, exp.NthValue, exp.First, exp.Last, exp.AnyValue)
@@ -159,8 +159,9 @@ def _untied(
     names = [name for name in below.passed if name not in partition_names]
     ties = list(ties_broken(below.input, names, keys))
     if ties:
-        told_apart = ", ".join(each.this.name for each in ties)
-        context.made_unique.append(f"where rows tie, {functions.name_of(inner)} tells them apart by {told_apart}")
+        context.made_unique.append(
+            f"where rows tie, {functions.name_of(inner)} tells them apart by {told_apart_by(tuple(ties))}"
+        )
     if isinstance(inner, _PLACES) or is_rows:
         return function, partition, [*keys, *ties], spec
     if whole:

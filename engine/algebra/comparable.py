@@ -1,0 +1,61 @@
+"""What stands for a value where values are compared: Spark compares no maps, but sorted lists of their entries."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from engine.algebra.scalars import Scalar, case, data_type, null
+from engine.algebra.types import is_orderable
+
+
+def comparable(value: Scalar, type_: str) -> tuple[Scalar, str] | None:
+    """A value that is equal to another's if and only if the two are, and its type; None for what has none."""
+    if is_orderable(type_):
+        return value, type_
+    if "variant" in type_:
+        return None
+    return _compared(value, data_type(type_), 0)
+
+
+def _compared(value: Scalar, type_: exp.DataType, depth: int) -> tuple[Scalar, str]:
+    spelled = _spelled(type_)
+    if is_orderable(spelled):
+        return value, spelled
+    parts = type_.expressions
+    item = exp.to_identifier(f"x{depth}")
+    itself = Scalar(item.copy())
+    match type_.this:
+        case exp.DType.MAP:
+            entries: exp.Expr = exp.Anonymous(this="map_entries", expressions=[value.tree.copy()])
+            key, inner = _field(itself, "key"), _compared(_field(itself, "value"), parts[1], depth + 1)
+            if not is_orderable(_spelled(parts[1])):
+                entries = _each(entries, item, _struct({"key": key, "value": inner[0]}))
+            sorted_ = exp.ArraySort(this=entries)
+            return Scalar(sorted_), f"array<struct<key:{_spelled(parts[0])},value:{inner[1]}>>"
+        case exp.DType.ARRAY:
+            made, inner_type = _compared(itself, parts[0], depth + 1)
+            return Scalar(_each(value.tree.copy(), item, made)), f"array<{inner_type}>"
+        case _:
+            fields = {each.name: _compared(_field(value, each.name), each.kind, depth) for each in parts}
+            struct = _struct({name: made for name, (made, _) in fields.items()})
+            is_null = Scalar(exp.Is(this=value.tree.copy(), expression=exp.null()))
+            inside = ",".join(f"{name}:{inner_type}" for name, (_, inner_type) in fields.items())
+            return case((is_null, null()), otherwise=struct), f"struct<{inside}>"
+
+
+def _spelled(type_: exp.DataType) -> str:
+    return type_.sql("spark").lower().replace(", ", ",").replace(": ", ":")
+
+
+def _field(struct: Scalar, name: str) -> Scalar:
+    return Scalar(exp.Dot(this=struct.tree.copy(), expression=exp.to_identifier(name, quoted=True)))
+
+
+def _struct(fields: dict[str, Scalar]) -> Scalar:
+    named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=each.tree) for name, each in fields.items()]
+    return Scalar(exp.Struct(expressions=named))
+
+
+def _each(array: exp.Expr, item: exp.Identifier, made: Scalar) -> exp.Expr:
+    function = exp.Lambda(this=made.tree.copy(), expressions=[item.copy()])
+    return exp.Transform(this=array, expression=function)
