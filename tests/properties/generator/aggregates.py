@@ -173,8 +173,10 @@ class Aggregates(Expressions):
         if grouping.how and self.wants("grouping_function", 0.4):
             if grouping.before or self.chance(0.5):
                 return Call("CAST(GROUPING({}) AS INT)", "int", (self.choice(keys),), "grouping_function")
-            places = ", ".join("{}" for _ in keys)
-            return Call(f"GROUPING_ID({places})", "bigint", keys, "grouping_function")
+            # Spark wants them in the order in which they first stand in GROUP BY
+            named = tuple(keys[number] for number in dict.fromkeys(n for each in grouping.sets for n in each)) or keys
+            places = ", ".join("{}" for _ in named)
+            return Call(f"GROUPING_ID({places})", "bigint", named, "grouping_function")
         made = self.aggregate(fields, grouped)
         if not self.wants("over_aggregates", 0.25):
             return made

@@ -50,6 +50,8 @@ class Dice:
         self.relations_left = self.choice(SIZES)
         #: how many relations may still be multiplied with others
         self.products_left = 1
+        #: names of what was made by recursion
+        self.recursions: set[str] = set()
         #: are rows of equal rank left in whatever order?
         self.ties = False
 

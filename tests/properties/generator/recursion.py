@@ -10,12 +10,15 @@ from tests.properties.tree import Call, Item, Join, Named, Recursion, Ref, Scala
 class Recursions(Subqueries):
     def recursion(self, around: Around) -> Recursion | None:
         """What can be reached in a few steps, with the number of steps; None where there are no numbers."""
-        tables = [known for known in around.relations if any(column.type == "int" for column in known.columns)]
+        # of the many rows of another recursion, far too many would be made
+        edges_known = [known for known in around.relations if known.name not in self.recursions]
+        tables = [known for known in edges_known if any(column.type == "int" for column in known.columns)]
         if not tables:
             return None
         self.relations_left -= 2
         edges = self.choice(tables)
         name, start, edge, found = self.fresh("r"), self.fresh("m"), self.fresh("m"), self.fresh("m")
+        self.recursions.add(name)
         columns = (Ref("", self.fresh("n"), "int"), Ref("", self.fresh("n"), "int"))
         here, steps = (Ref(found, column.name, "int") for column in columns)
         starts = tuple(Ref(start, column.name, column.type) for column in edges.columns)
