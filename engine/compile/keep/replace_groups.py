@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.algebra.comparable import comparable
 from engine.algebra.nodes import Aggregate, Filter, Node, OuterJoin, Output, Project, keep
 from engine.algebra.scalars import Scalar, all_of, any_of, col, is_null, lit, not_null, null_safe_eq
 from engine.compile.differentiate.touched import key_name
@@ -43,10 +44,11 @@ def there(columns: tuple[Column, ...]) -> Node:
 
 def _differs(columns: tuple[Column, ...]) -> Scalar:
     """Drops groups that are neither here nor there, and rows that stay as they are."""
-    comparable = [column for column in columns if not column.type.startswith("map<")]
-    same = all_of(null_safe_eq(col(f"__n_{c.name}"), col(stored_name(c.name))) for c in comparable)
-    if len(comparable) < len(columns):
+    found = [comparable(col(f"__n_{column.name}"), column.type) for column in columns]
+    was = [comparable(col(stored_name(column.name)), column.type) for column in columns]
+    pairs = [(now[0], then[0]) for now, then in zip(found, was, strict=True) if now is not None and then is not None]
+    if len(pairs) < len(columns):
         return any_of((not_null(col(FOUND)), not_null(col(WAS))))
-    both = all_of((not_null(col(FOUND)), not_null(col(WAS)), same))
+    both = all_of((not_null(col(FOUND)), not_null(col(WAS)), *(null_safe_eq(now, then) for now, then in pairs)))
     neither = all_of((is_null(col(FOUND)), is_null(col(WAS))))
     return Scalar(any_of((both, neither)).tree.copy().not_())

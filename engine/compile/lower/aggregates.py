@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from engine.algebra.comparable import comparable
 from engine.algebra.scalars import Scalar, case, cast, col, lit, null
 from engine.compile import functions
+from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context
 from engine.compile.lower.expressions import aggregates_in, written_name
 from engine.compile.lower.ordering import ordered
@@ -16,8 +18,6 @@ from engine.errors import UnsupportedOperator, VolatileFunction
 
 #: turns an expression of the text into one of the tree
 Resolve = Callable[[exp.Expr], Scalar]
-#: the column below that holds a value
-Computed = Callable[[Scalar, str], str]
 
 _FIRST, _LAST = (exp.First, exp.FirstValue, exp.AnyValue), (exp.Last, exp.LastValue)
 _COLLECTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
@@ -32,7 +32,7 @@ class Made:
     hint: str
 
 
-def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, computed: Computed) -> Made:
+def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, below: Below) -> Made:
     call, condition, order = written, None, None
     if isinstance(call, exp.Filter):
         condition, call = resolve(call.expression.this), call.this
@@ -49,8 +49,8 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, comput
         if condition is None:
             return Made(Scalar(exp.Count(this=exp.Star(), big_int=True)), "")
         chosen = case((condition, lit(1)))
-        return Made(Scalar(exp.Count(this=col(computed(chosen, "counted")).tree, big_int=True)), "if")
-    made = _Arguments(resolve, computed, condition)
+        return Made(Scalar(exp.Count(this=col(below.column(chosen, "counted")).tree, big_int=True)), "if")
+    made = _Arguments(resolve, below.column, condition)
     if isinstance(call, _PUT_IN_ORDER):
         context.made_unique.append(f"{functions.name_of(call)} goes by its values, where the order is not determined")
     if isinstance(call, exp.GroupConcat):
@@ -66,7 +66,7 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, comput
         # a list has an order, so it gets the one that its values have
         return Made(Scalar(exp.ArraySort(this=tree, nulls_first=exp.true())), hint)
     if isinstance(tree, exp.ArgMax | exp.ArgMin):
-        return Made(_with_ties_broken(tree), hint)
+        return Made(_with_ties_broken(tree, below.type_of(tree.this.name)), hint)
     if isinstance(tree, exp.Mode) and tree.this is not None:
         tree.set("deterministic", exp.true())  # the least of those that are most frequent
     return Made(Scalar(tree), hint)
@@ -77,7 +77,7 @@ class _Arguments:
     """Arguments become plain columns. FILTER becomes NULL in the first, which no aggregate looks at."""
 
     resolve: Resolve
-    computed: Computed
+    computed: Callable[[Scalar, str], str]
     condition: Scalar | None
 
     def into(self, call: exp.Expr) -> str:
@@ -147,14 +147,15 @@ def _key(item: exp.Ordered, made: _Arguments, *, first: bool = False) -> exp.Ord
     return ordered(col(name), descending=descending, nulls_first=nulls_first)
 
 
-def _with_ties_broken(call: exp.ArgMax | exp.ArgMin) -> Scalar:
+def _with_ties_broken(call: exp.ArgMax | exp.ArgMin, type_: str) -> Scalar:
     """Of several rows with the greatest order, the one with the greatest value; with the least, the least."""
     value, order = call.this, call.expression
+    told_apart = comparable(Scalar(value), type_)
     # rows without an order are not looked at
     both = exp.Struct(
         expressions=[
             exp.PropertyEQ(this=exp.to_identifier(name), expression=part.copy())
-            for name, part in (("first", order), ("second", value))
+            for name, part in (("first", order), ("second", told_apart[0].tree if told_apart else value))
         ]
     )
     ranked = exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=order.copy(), expression=exp.null())), true=both)])

@@ -29,6 +29,11 @@ class Below:
             self._outputs[value] = Output(name, value, self.input.types.get(value.as_column or "", ""))
         return self._outputs[value].name
 
+    def type_of(self, name: str) -> str:
+        """Of a column that was asked for."""
+        output = next(each for each in self._outputs.values() if each.name == name)
+        return output.type or self._context.typed(Project(self.input, (output,))).columns[0].type
+
     def node(self) -> Node:
         if not self._outputs:
             return self.input  # count(*) over everything reads no column

@@ -62,7 +62,7 @@ def grouped(
         for call in aggregates_in(part):
             tree = resolved(context, call, source.scope)
             if tree not in calls:
-                made = canonical_call(context, call, lambda each: over(context, each, source), below.column)
+                made = canonical_call(context, call, lambda each: over(context, each, source), below)
                 calls[tree] = Aggregation(context.names.fresh(call.key, made.hint), made.call, "")
     below.passing(source.domain)
     inner = below.node()
