@@ -37,11 +37,6 @@ from tests.spark.shop import BY_REGION, PAID, Shop, holds, opened, order
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path / "lake")
-
-
 def nothing_is_there(engine: Engine) -> None:
     assert engine.stream_tables() == ()
     assert list(engine.workspace.warehouse.iterdir()) == []

@@ -23,11 +23,6 @@ SINCE = (
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path / "lake")
-
-
-@pytest.fixture
 def functions(spark_host: SparkHost) -> Iterator[None]:
     """Spark's catalog belongs to the JVM, which all engines of the run share."""
     session = spark_host.session()

@@ -33,11 +33,6 @@ def changes(shop: Shop) -> None:
     shop.table("customers").update(predicate="id = 1", updates={"region": "'moved'"})
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path / "lake")
-
-
 @pytest.mark.parametrize(
     ("settings", "strategies"),
     [

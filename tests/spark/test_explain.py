@@ -18,11 +18,6 @@ pytestmark = pytest.mark.spark
 FULL = "SELECT id FROM orders SORT BY id"
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path / "lake")
-
-
 def test_what_is_told_before_is_what_is_made(tmp_path: Path, spark_host: SparkHost, shop: Shop) -> None:
     with opened(tmp_path / "ws", shop) as engine:
         for name, query in (("by_region", BY_REGION), ("paid", PAID)):

@@ -25,22 +25,6 @@ from tests.spark.shop import PAID, Shop, holds, opened, order
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path / "shop")
-
-
-@pytest.fixture
-def engine(tmp_path: Path, spark_host: SparkHost, shop: Shop) -> Iterator[Engine]:
-    with opened(tmp_path / "ws", shop) as made:
-        yield made
-
-
-@pytest.fixture
-def spark(spark_host: SparkHost) -> Any:
-    return spark_host.session()
-
-
 def source(engine: Engine, spark: Any, path: Path, columns: str, *rows: str, properties: str = "", by: str = "") -> str:
     """A Delta table made by Spark and known by the name of its folder."""
     wanted = "'delta.enableChangeDataFeed'='true'" + properties

@@ -12,27 +12,10 @@ import pytest
 from engine.engine import Engine
 from engine.errors import RefreshFailed, Tampered
 from engine.lake import tables
-from engine.lake.session import SparkHost
 from engine.records import Outcome
-from tests.spark.shop import PAID, Shop, holds, opened, order
+from tests.spark.shop import PAID, Shop, holds, order
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path / "shop")
-
-
-@pytest.fixture
-def engine(tmp_path: Path, spark_host: SparkHost, shop: Shop) -> Iterator[Engine]:
-    with opened(tmp_path / "ws", shop) as made:
-        yield made
-
-
-@pytest.fixture
-def spark(spark_host: SparkHost) -> Any:
-    return spark_host.session()
 
 
 @contextmanager

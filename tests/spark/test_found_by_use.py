@@ -17,11 +17,6 @@ from tests.spark.shop import PAID, Shop, holds, opened, order
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path / "lake")
-
-
 def test_groups_by_arrays_and_structs_go_by_spark(tmp_path: Path, spark_host: SparkHost, shop: Shop) -> None:
     """delta-rs cannot write the bounds of such keys into a predicate."""
     with opened(tmp_path / "ws", shop) as engine:

@@ -10,18 +10,12 @@ import pytest
 from engine.engine import Engine
 from engine.errors import AlreadyExists, CycleDetected, DependentsExist, InvalidArgument, NotFound, TrickleError
 from engine.lake import tables
-from engine.lake.session import SparkHost
 from engine.records import EventKind, Outcome, Position, ReasonCode
 from tests.spark.shop import ORDERS, Shop, holds, opened, order
 
 pytestmark = pytest.mark.spark
 
 ONLY_PAID = "SELECT id, customer, amount FROM orders WHERE status = 'paid'"
-
-
-@pytest.fixture
-def shop(tmp_path: Path, spark_host: SparkHost) -> Shop:
-    return Shop(tmp_path / "lake")
 
 
 def views(engine: Engine) -> None:

@@ -20,11 +20,6 @@ from tests.spark.shop import BY_REGION, PAID, Shop, holds, opened, order
 DAY_S = 86_400
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path / "shop")
-
-
 # ---------------------------------------------------------------- the catalog is lost
 
 
