@@ -56,6 +56,7 @@ def witnesses() -> Iterator[tuple[str, Callable[[], object]]]:
     from tests.properties.features import weights
     from tests.properties.generator.queries import Generator
     from tests.properties.judge import Settings, judge
+    from tests.support.contradictions import contradict
     from tests.support.view_runner import Variant, run_view_test
     from tests.support.view_test import read_view_test
 
@@ -66,6 +67,8 @@ def witnesses() -> Iterator[tuple[str, Callable[[], object]]]:
                 f"{file.name} {variant}",
                 lambda file=file, variant=variant: run_view_test(read_view_test(file), variant),
             )
+    for file in files:
+        yield f"{file.name} contradicted", lambda file=file: contradict(read_view_test(file))
     covered = weights(["covered"])
     for seed in range(SEEDS):
         settings = Settings.of(seed, chosen=covered)

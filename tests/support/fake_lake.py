@@ -32,7 +32,6 @@ from engine.errors import NegativeMultiplicity
 from engine.records import Column
 from tests.support.duck_analyzer import for_duckdb
 from tests.support.duckdb_of_tests import connect
-from tests.support.multisets import hashable_row
 
 Row = tuple[object, ...]
 
@@ -190,7 +189,7 @@ class FakeLake:
         return self.rows(f"SELECT {cast} FROM ({self.sql(tree)}) AS q")
 
     def rows(self, sql: str) -> list[Row]:
-        return [hashable_row(row) for row in self.db.execute(sql).fetchall()]
+        return self.db.execute(sql).fetchall()
 
     def sql(self, tree: Node) -> str:
         """The tree as a query for DuckDB. Remembered: a full refresh is asked for after every step."""

@@ -36,8 +36,8 @@ def same_rows(one: Sequence[Row], other: Sequence[Row]) -> bool:
 
 def net_change(before: Sequence[Row], after: Sequence[Row]) -> list[tuple[int, Row]]:
     """What came and went, netted; rows that went first."""
-    net = Counter(after)
-    net.subtract(Counter(before))
+    net = Counter(map(hashable_row, after))
+    net.subtract(Counter(map(hashable_row, before)))
     return sorted(((n, row) for row, n in net.items() if n), key=lambda each: (each[0] > 0, _order(each[1])))
 
 
