@@ -169,7 +169,7 @@ def main(arguments: list[str] | None = None) -> int:
     job = Job(chosen, given.spark, given.texts)
     total, began = Tally(), time.monotonic()
     told = began
-    for part in run_all(job, range(given.seed, given.seed + given.cases), 1 if given.spark else given.processes):
+    for part in run_all(job, range(given.seed, given.seed + given.cases), given.processes):
         for failure in part.failures:
             print(f"{failure}\n{'-' * 60}", flush=True)
             if given.write is not None:

@@ -39,6 +39,11 @@ _MICROS = {
 }
 _LENGTH = re.compile(rf"([+-]?\d+)\s+({'|'.join(_MICROS)})s?", re.IGNORECASE)
 
+_ALL_EARLIER = exp.WindowSpec(
+    kind="RANGE", start="UNBOUNDED", start_side="PRECEDING", end=exp.Literal.number(1), end_side="PRECEDING"
+)
+_ALL_TO_HERE = exp.WindowSpec(kind="RANGE", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW")
+
 
 @dataclass(frozen=True)
 class _Bounds:
@@ -51,11 +56,13 @@ class _Bounds:
 
 def time_windowed(context: Context, select: exp.Select, source: Source) -> tuple[exp.Select, Source]:
     """The rows beside the windows of time that the SELECT asks for, and the SELECT in terms of their columns."""
+    if not any(_is(node, _WINDOW, _SESSION, _LAST_MOMENT) for node in _parts(select)):
+        return select, source
     select = _with_names_spelled(select, source.scope)
-    calls = list(_calls(select))
+    calls = [node for node in _parts(select) if _is(node, _WINDOW, _SESSION)]
     if not calls:
         return select, source
-    if len({resolved_arguments(context, each, source.scope) for each in calls}) > 1:
+    if len({_resolved(context, each, source.scope) for each in calls}) > 1:
         raise context.unsupported(calls[1], "a second window of time in one SELECT")
     bounds = (
         _sessions(context, select, source, calls[0]) if _is(calls[0], _SESSION) else _even(context, source, calls[0])
@@ -65,15 +72,15 @@ def time_windowed(context: Context, select: exp.Select, source: Source) -> tuple
     return select, bounds.source
 
 
-def resolved_arguments(context: Context, call: exp.Expr, scope: Scope) -> tuple[exp.Expr, ...]:
+def _resolved(context: Context, call: exp.Expr, scope: Scope) -> tuple[exp.Expr, ...]:
     return exp.Literal.string(functions.name_of(call)), *(resolved(context, each, scope) for each in call.expressions)
 
 
 # ------------------------------------------------------------------ what stands for them
 
 
-def _is(node: exp.Expr, name: str) -> bool:
-    return isinstance(node, exp.Anonymous) and functions.name_of(node) == name
+def _is(node: exp.Expr, *names: str) -> bool:
+    return isinstance(node, exp.Anonymous) and functions.name_of(node) in names
 
 
 def _parts(select: exp.Select) -> Iterator[exp.Expr]:
@@ -83,12 +90,6 @@ def _parts(select: exp.Select) -> Iterator[exp.Expr]:
             yield from parts_of(each)
 
 
-def _calls(select: exp.Select) -> Iterator[exp.Anonymous]:
-    for node in _parts(select):
-        if isinstance(node, exp.Anonymous) and (_is(node, _WINDOW) or _is(node, _SESSION)):
-            yield node
-
-
 def _with_names_spelled(select: exp.Select, scope: Scope) -> exp.Select:
     """A copy in which the name `window` is the call that it stands for, and window_time(w) is w's last moment."""
     select = select.copy()
@@ -96,7 +97,8 @@ def _with_names_spelled(select: exp.Select, scope: Scope) -> exp.Select:
         if _is(node, _LAST_MOMENT) and len(node.expressions) == 1:
             end = exp.Dot(this=node.expressions[0].copy(), expression=exp.to_identifier("end", quoted=True))
             node.replace(_moved(Scalar(end), lit(-1)).tree)
-    by_name = {functions.name_of(call): call.copy() for call in _calls(select)}
+    calls = [node for node in _parts(select) if _is(node, _WINDOW, _SESSION)]
+    by_name = {functions.name_of(call): call.copy() for call in calls}
     for node in list(_parts(select)):
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             continue
@@ -138,8 +140,7 @@ def _even(context: Context, source: Source, call: exp.Expr) -> _Bounds:
     slide = micros[1] if len(micros) > 1 else length
     offset = micros[2] if len(micros) > 2 else 0
     at, type_ = _moment(context, time, source)
-    node = Filter(source.node, not_null(at))
-    source = replace(source, node=node)
+    source = replace(source, node=Filter(source.node, not_null(at)))
     # how far the newest window that has the moment began before it
     counted = _counted(at, type_)
     behind = _remainder(subtract(counted, _number(offset)) if offset else counted, slide)
@@ -188,30 +189,22 @@ def _sessions(context: Context, select: exp.Select, source: Source, call: exp.Ex
     keys = _other_keys(context, select, source, call)
     source, begins = _with_column(context, source, _counted(start, type_), "begins")
     source, ends = _with_column(context, source, _counted(end, type_), "ends")
-    source, before = _with_window(context, source, exp.Max(this=own_of(ends)), keys, begins, _ALL_EARLIER)
+    source, before = _with_window(context, source, exp.Max(this=_own(ends)), keys, begins, _ALL_EARLIER)
     is_first = exp.or_(
-        exp.Is(this=own_of(before), expression=exp.null()), exp.GT(this=own_of(begins), expression=own_of(before))
+        exp.Is(this=_own(before), expression=exp.null()), exp.GT(this=_own(begins), expression=_own(before))
     )
-    first = exp.Max(this=exp.Case(ifs=[exp.If(this=is_first, true=own_of(start))]))
+    first = exp.Max(this=exp.Case(ifs=[exp.If(this=is_first, true=_own(start))]))
     source, start = _with_window(context, source, first, keys, begins, _ALL_TO_HERE)
-    source, end = _with_window(context, source, exp.Max(this=own_of(end)), [*keys, own_of(start)], None, None)
+    source, end = _with_window(context, source, exp.Max(this=_own(end)), [*keys, _own(start)], None, None)
     return _Bounds(source, start, end)
-
-
-_ALL_EARLIER = exp.WindowSpec(
-    kind="RANGE", start="UNBOUNDED", start_side="PRECEDING", end=exp.Literal.number(1), end_side="PRECEDING"
-)
-_ALL_TO_HERE = exp.WindowSpec(kind="RANGE", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW")
 
 
 def _other_keys(context: Context, select: exp.Select, source: Source, call: exp.Expr) -> list[exp.Expr]:
     items = [(each.alias_or_name, each.unalias()) for each in select.expressions]
     group = select.args["group"]
     keys = [spelled_key(context, each, items, source) for each in group.expressions]
-    same = resolved_arguments(context, call, source.scope)
-    sessions = [
-        each for each in keys if _is(each, _SESSION) and resolved_arguments(context, each, source.scope) == same
-    ]
+    same = _resolved(context, call, source.scope)
+    sessions = [each for each in keys if _is(each, _SESSION) and _resolved(context, each, source.scope) == same]
     others = [each for each in keys if each not in sessions]
     is_plain = all(not value for name, value in group.args.items() if name != "expressions")
     if not sessions or not is_plain or any(_is_more_than_a_key(each) for each in others):
@@ -235,15 +228,15 @@ def _with_window(
     tree = exp.Window(
         this=function,
         partition_by=[each.copy() for each in partition] or None,
-        order=exp.Order(expressions=[exp.Ordered(this=own_of(order), nulls_first=True)]) if order else None,
+        order=exp.Order(expressions=[exp.Ordered(this=_own(order), nulls_first=True)]) if order else None,
         spec=frame.copy() if frame else None,
         over="OVER",
     )
     made = windowed(context, source, [tree, *(own(each.name) for each in source.node.columns)])
-    return replace(made, known={}), Scalar(own_of(over(context, tree, made)))
+    return replace(made, known={}), Scalar(_own(over(context, tree, made)))
 
 
-def own_of(column: Scalar) -> exp.Expr:
+def _own(column: Scalar) -> exp.Expr:
     return own(column.as_column or "")
 
 
