@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -110,7 +110,8 @@ class Catalog:
 
     # --- views ---------------------------------------------------------------------------------------------
 
-    def save_view(self, view: View, *, replace: bool = False) -> None:
+    def save_view(self, view: View, *, replace: bool = False, readers: Iterable[StreamTable] = ()) -> None:
+        """Together with what its readers read from then on: nobody finds one without the other."""
         check_name(view.name)
         with self._database.write() as connection:
             if not replace:
@@ -119,6 +120,8 @@ class Catalog:
                 "REPLACE INTO views (name, query, created_at, owner) VALUES (?, ?, ?, ?)",
                 (view.name, view.query, time_text(view.created_at), view.owner),
             )
+            for table in readers:
+                _write_reads(connection, table)
 
     def views(self) -> tuple[View, ...]:
         with self._database.read() as connection:
@@ -157,7 +160,6 @@ class Catalog:
                 "full_reason_json = ?, comment = ?, written_json = ? WHERE id = ?",
                 (table.name, *_definition(table, self.path), table.id),
             )
-            connection.execute("DELETE FROM reads WHERE st_id = ?", (table.id,))
             _write_reads(connection, table)
 
     def get_stream_table(self, name: str) -> StreamTable:
@@ -330,6 +332,7 @@ def _definition(table: StreamTable, beside: Path) -> tuple[Any, ...]:
 
 
 def _write_reads(connection: sqlite3.Connection, table: StreamTable) -> None:
+    connection.execute("DELETE FROM reads WHERE st_id = ?", (table.id,))
     connection.executemany(
         "INSERT INTO reads (st_id, position, source) VALUES (?, ?, ?)",
         [(table.id, position, source) for position, source in enumerate(table.sources)],

@@ -213,10 +213,11 @@ class Plans:
         """Every name in its texts must be known."""
         known_sources(parsed, self.relations)
 
-    def sources_of(self, query: str) -> tuple[str, ...]:
-        """What it reads, as it is called in the workspace."""
+    def sources_of(self, query: str, views: tuple[View, ...] | None = None) -> tuple[str, ...]:
+        """What it reads, as it is called in the workspace; with other views than those of now, what it would read."""
         known = {name.casefold(): name for name in self.relations}
-        return tuple(known.get(name.casefold(), name) for name in self.parsed(query).sources)
+        parsed = self.parsed(query) if views is None else parse(query, self._limits, views)
+        return tuple(known.get(name.casefold(), name) for name in parsed.sources)
 
     def plan_of(self, table: StreamTable) -> MaintenancePlan:
         """The plan of a stream table, from its text."""

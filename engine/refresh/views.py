@@ -50,9 +50,11 @@ class Views:
         readers = self._readers(view.name) if there is not None else ()
         for table in readers:
             self._refuse_broken(table, view, after)
-        self._catalog.save_view(view, replace=there is not None)
+        readers = tuple(replace(each, sources=self._plans.sources_of(each.query, after)) for each in readers)
+        self._catalog.save_view(view, replace=there is not None, readers=readers)
         for table in readers:
-            self._carry(table)
+            # its own table has its whole definition: it would come back from there as it was otherwise
+            tables.set_properties(table.path, carried.of(table, self._catalog, self._plans))
         kind, text = (
             (EventKind.VIEW_REPLACED, f"the view has another text: {len(readers)} stream tables read it")
             if there is not None
@@ -111,12 +113,6 @@ class Views:
                 detail=str(error),
                 hint=f"keep what it reads, or drop {table.name} first",
             ) from error
-
-    def _carry(self, table: StreamTable) -> None:
-        """Its own table has its whole definition: it would come back from there as it was otherwise."""
-        now = replace(table, sources=self._plans.sources_of(table.query))
-        self._catalog.update_stream_table(now)
-        tables.set_properties(table.path, carried.of(now, self._catalog, self._plans))
 
     # ---------------------------------------------------------------- who reads what
 

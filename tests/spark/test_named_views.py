@@ -9,6 +9,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import AlreadyExists, CycleDetected, DependentsExist, InvalidArgument, NotFound, TrickleError
+from engine.failpoints import SimulatedCrash
 from engine.lake import tables
 from engine.records import EventKind, Outcome, Position, ReasonCode
 from tests.spark.shop import ORDERS, Shop, holds, opened, order
@@ -85,6 +86,31 @@ def test_another_text_rebuilds_what_reads_it_and_says_so(tmp_path: Path, shop: S
         holds(engine, "totals")
         with pytest.raises(DependentsExist):
             engine.drop_source("more")
+
+
+def test_who_dies_while_a_view_is_replaced_leaves_nothing_broken(
+    tmp_path: Path, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog has the view and what its readers read from then on, or neither; their tables follow by repair."""
+    shop.add("more", ORDERS, [order(500, 1, 100), order(501, 2, 300)])
+    with opened(tmp_path / "ws", shop) as engine:
+        views(engine)
+        engine.add_source("more", shop.path("more"))
+        engine.create_stream_table("totals", "SELECT region, total FROM by_region")
+
+        def dies(*_: object) -> None:
+            raise SimulatedCrash
+
+        with monkeypatch.context() as patched:
+            patched.setattr(tables, "set_properties", dies)
+            with pytest.raises(SimulatedCrash):
+                engine.create_view("paid", "SELECT id, customer, amount FROM more", or_replace=True)
+    with opened(tmp_path / "ws", shop) as engine:
+        assert set(engine.stream_table("totals").sources) == {"more", "customers"}
+        assert engine.refresh_stream_table("totals").outcome is Outcome.REINITIALIZE
+        holds(engine, "totals")
+        assert any("had another" in repair.text for repair in engine.repair().repairs)
+        assert "FROM more" in tables.pin(engine.stream_table("totals").path).properties["trickle.views"]
 
 
 def test_what_is_read_stays(tmp_path: Path, shop: Shop) -> None:
