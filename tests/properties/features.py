@@ -42,6 +42,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "lateral": ("lateral", "correlated"),
     "explode": ("explode",),
+    "pivot": ("pivot", "derived_table"),
     "recursive": ("recursive", "inner_join"),
     "ties": ("ties",),
     "noisy_doubles": ("noisy_doubles",),

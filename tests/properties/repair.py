@@ -18,6 +18,7 @@ from tests.properties.tree import (
     Join,
     Named,
     Order,
+    Pivoted,
     Query,
     Recursion,
     Ref,
@@ -92,6 +93,11 @@ class _Repair:
                 return replace(relation, query=query)
             case Values():
                 return relation
+            case Pivoted():
+                query = repaired(relation.query, self.known, (), by_columns=self.by_columns)
+                names = {each.name for each in outputs(query)}
+                is_whole = {relation.of.name, relation.by.name} <= names
+                return replace(relation, query=query) if is_whole else Derived(query, relation.alias)
             case Exploded():
                 inside = self.relation(relation.input, beside)
                 return replace(relation, input=inside, array=self.scalar(relation.array, fields_of(inside, self.known)))

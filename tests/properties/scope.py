@@ -12,6 +12,7 @@ from tests.properties.tree import (
     Exploded,
     Join,
     Named,
+    Pivoted,
     Recursion,
     Ref,
     Relation,
@@ -40,7 +41,7 @@ def fields_of(relation: Relation, known: Known) -> Fields:
             return _under(relation.alias, known.get(relation.name, ()))
         case Derived():
             return _under(relation.alias, outputs(relation.query))
-        case Values():
+        case Values() | Pivoted():
             return relation.columns
         case Exploded():
             return (*fields_of(relation.input, known), relation.column)

@@ -19,6 +19,7 @@ from tests.properties.tree import (
     Item,
     Join,
     Named,
+    Pivoted,
     Query,
     Recursion,
     Ref,
@@ -239,6 +240,13 @@ def _of_relation(relation: Relation) -> Iterator[Relation]:
                 yield replace(relation, query=query)
         case Exploded():
             yield relation.input
+        case Pivoted():
+            yield Derived(relation.query, relation.alias)
+            for choices in fewer(relation.choices):
+                if choices:
+                    yield replace(relation, choices=choices)
+            for query in _fewer_outputs(relation.query):
+                yield replace(relation, query=query)
         case Values():
             for rows in fewer(relation.rows):
                 if rows:

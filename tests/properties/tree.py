@@ -177,7 +177,33 @@ class Exploded:
         return f"{self.input.sql()} {word} explode({self.array.sql()}) {self.column.table} AS {self.column.name}"
 
 
-Relation = Named | Derived | Values | Join | Exploded
+@dataclass(frozen=True)
+class Pivoted:
+    """A row for each group of all other columns, with an aggregate for each value of one of them."""
+
+    query: Query
+    alias: str
+    #: SUM, MIN or MAX
+    aggregate: str
+    of: Ref
+    by: Ref
+    #: a value, and the name of its column
+    choices: tuple[Item, ...]
+    type: str
+    feature: str = "pivot"
+
+    @property
+    def columns(self) -> tuple[Ref, ...]:
+        others = [each for each in outputs(self.query) if each.name not in (self.of.name, self.by.name)]
+        made = [Ref(self.alias, choice.name, self.type) for choice in self.choices]
+        return (*(Ref(self.alias, each.name, each.type) for each in others), *made)
+
+    def sql(self) -> str:
+        made = f"{self.aggregate}({self.of.name}) FOR {self.by.name} IN ({listed(self.choices)})"
+        return f"(SELECT * FROM ({self.query.sql()}) PIVOT ({made})) AS {self.alias}"
+
+
+Relation = Named | Derived | Values | Join | Exploded | Pivoted
 
 
 # ---------------------------------------------------------------- queries

@@ -14,6 +14,7 @@ from tests.properties.tree import (
     Item,
     Join,
     Named,
+    Pivoted,
     Ref,
     Relation,
     Scalar,
@@ -54,10 +55,14 @@ class Relations(Windows):
         shares = {"table": 10.0, "values": 0.3, "no_from": 0.2}
         if around.depth < DEPTH_MAX and self.relations_left > 0:
             shares["derived_table"] = 4.5 / (1 + around.depth)
+            if not around.correlated:
+                shares["pivot"] = 0.4 / (1 + around.depth)
         match self.pick(shares):
             case "derived_table":
                 query = self.query(around.deeper())
                 return Derived(query, alias), _under(alias, outputs(query))
+            case "pivot":
+                return self.pivoted(around, alias)
             case "values":
                 return self.values(alias)
             case "no_from":
@@ -78,6 +83,21 @@ class Relations(Windows):
         columns = tuple(Ref(alias, self.fresh("x"), self.choice(self.types)) for _ in range(self.few(1, 2, 2)))
         rows = [tuple(self.literal(column.type) for column in columns) for _ in range(self.few(1, 2, 3))]
         return Values(columns, tuple(rows), alias), columns
+
+    def pivoted(self, around: Around, alias: str) -> tuple[Relation, Fields]:
+        source, fields = self.source(around.deeper())
+        others = tuple(Item(self.choice(fields), self.fresh("c")) for _ in range(self.few(1, 1, 2)))
+        by = Item(self.scalar(self.choice(("int", "string")), fields), self.fresh("c"))
+        of = Item(self.scalar(self.choice(("int", "string")), fields), self.fresh("c"))
+        aggregate = self.choice(("SUM", "MIN", "MAX") if of.value.type == "int" else ("MIN", "MAX"))
+        drawn = dict.fromkeys(self.literal(by.value.type) for _ in range(self.few(1, 2, 3)))
+        values = [value for value in drawn if "NULL" not in value.text]
+        values = values or [Call("1" if by.value.type == "int" else "'a'", by.value.type)]
+        choices = tuple(Item(value, self.fresh("x")) for value in values)
+        type_ = "bigint" if aggregate == "SUM" else of.value.type
+        turned, shown = Ref("", by.name, by.value.type), Ref("", of.name, of.value.type)
+        made = Pivoted(Select((*others, by, of), source), alias, aggregate, shown, turned, choices, type_)
+        return made, made.columns
 
     # ---------------------------------------------------------------- joins
 
