@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.compile.pipeline import Request, compile_query
-from engine.errors import Position, QueryError
+from engine.errors import Position, QueryError, QueryParseError
 from engine.records import Column, Reason
 from tests.support.duck_analyzer import DuckAnalyzer
 
@@ -51,3 +51,22 @@ def refusal(query: str) -> Reason | QueryError:
         return error
     assert plan.full_reason is not None
     return plan.full_reason
+
+
+class ClumsyAnalyzer(DuckAnalyzer):
+    """Does not understand the compiler's own words for one function."""
+
+    def describe(self, sql: str) -> tuple[Column, ...]:
+        if "MIN(`" in sql:
+            raise QueryParseError("Spark does not accept this query.")
+        return super().describe(sql)
+
+
+def test_what_nobody_can_place_is_in_the_innermost_query() -> None:
+    query = "SELECT u.id, x.least FROM u JOIN (SELECT k, any_value(v) AS least FROM t GROUP BY k) AS x ON x.k = u.k"
+    reason = compile_query(Request(query, TABLES), ClumsyAnalyzer(TABLES)).full_reason
+    assert reason is not None
+    assert reason.text.startswith("a part of this query is not understood")
+    assert reason.position == Position(1, 34)
+    assert reason.fragment is not None
+    assert reason.fragment.startswith("(SELECT k, any_value(v)")

@@ -213,6 +213,12 @@ class Context:
             hint="refresh_mode = 'FULL' recomputes it; AUTO does so by itself",
         )
 
+    def place(self, error: UnsupportedOperator, node: exp.Expr) -> None:
+        """It is at least somewhere in this query, if nobody knows better."""
+        if error.position is None:
+            error.position = clause_position(node, self.query.text)
+            error.fragment = fragment(node, self.query.text)
+
     def wrong(
         self, node: exp.Expr, message: str, hint: str | None = None, detail: str | None = None
     ) -> QueryParseError:

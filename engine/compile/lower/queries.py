@@ -15,6 +15,7 @@ from engine.compile.lower.correlation import with_domain
 from engine.compile.lower.ordering import limited, order_of, refuse_limit_without_order
 from engine.compile.lower.select import lower_select
 from engine.compile.scope import Scope, Visible
+from engine.errors import UnsupportedOperator
 from engine.records import Column
 
 HERE, THERE = "__here", "__there"
@@ -26,7 +27,11 @@ def lower_query(context: Context, tree: exp.Expr, environment: Environment) -> L
         case exp.Subquery():
             return _clauses(context, tree, lower_query(context, tree.this, environment))
         case exp.Select():
-            return lower_select(context, tree, environment)
+            try:
+                return lower_select(context, tree, environment)
+            except UnsupportedOperator as error:
+                context.place(error, tree)
+                raise
         case exp.SetOperation():
             return _clauses(context, tree, _set_operation(context, tree, environment))
         case exp.Values():
