@@ -30,6 +30,7 @@ from tests.properties.tree import (
     Window,
     With,
     outputs,
+    with_names,
 )
 from tests.properties.types import spark_type
 from tests.properties.walk import rebuilt, walk
@@ -209,7 +210,7 @@ def _of_with(query: With) -> Iterator[Query]:
         yield replace(query, ctes=rest)
         match cte:
             case Recursion():
-                anchor = Cte(cte.name, _with_names(cte.anchor, tuple(column.name for column in cte.columns)))
+                anchor = Cte(cte.name, with_names(cte.anchor, tuple(column.name for column in cte.columns)))
                 yield replace(query, ctes=(*query.ctes[:number], anchor, *query.ctes[number + 1 :]))
             case Cte():
 
@@ -299,27 +300,4 @@ def _without_output(query: Query, number: int) -> Query:
 
 
 def _named_as(query: Query, other: Query) -> Query:
-    return _with_names(query, tuple(column.name for column in outputs(other)))
-
-
-def _with_names(query: Query, names: tuple[str, ...]) -> Query:
-    """The same query with other names for its outputs."""
-    match query:
-        case Select():
-            renamed = dict(zip((item.name for item in query.items), names, strict=True))
-
-            def change(node: Any) -> Any:
-                hit = isinstance(node, Ref) and not node.table and node.name in renamed
-                return replace(node, name=renamed[node.name]) if hit else node
-
-            items = tuple(Item(item.value, name) for item, name in zip(query.items, names, strict=True))
-            return replace(
-                query,
-                items=items,
-                order=rebuilt(query.order, change),
-                having=rebuilt(query.having, change),
-            )
-        case SetOperation():
-            return replace(query, left=_with_names(query.left, names))
-        case With():
-            return replace(query, body=_with_names(query.body, names))
+    return with_names(query, tuple(column.name for column in outputs(other)))

@@ -6,10 +6,10 @@ Types are Spark's, but for a few words of the generator's own that say more (see
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.properties.walk import walk
+from tests.properties.walk import rebuilt, walk
 
 
 @dataclass(frozen=True)
@@ -373,6 +373,29 @@ def outputs(query: Query) -> tuple[Ref, ...]:
             return outputs(query.left)
         case With():
             return outputs(query.body)
+
+
+def with_names(query: Query, names: tuple[str, ...]) -> Query:
+    """The same query with other names for its outputs."""
+    match query:
+        case Select():
+            renamed = dict(zip((item.name for item in query.items), names, strict=True))
+
+            def change(node: Any) -> Any:
+                hit = isinstance(node, Ref) and not node.table and node.name in renamed
+                return replace(node, name=renamed[node.name]) if hit else node
+
+            items = tuple(Item(item.value, name) for item, name in zip(query.items, names, strict=True))
+            return replace(
+                query,
+                items=items,
+                order=rebuilt(query.order, change),
+                having=rebuilt(query.having, change),
+            )
+        case SetOperation():
+            return replace(query, left=with_names(query.left, names))
+        case With():
+            return replace(query, body=with_names(query.body, names))
 
 
 def written(part: Scalar | Query) -> str:

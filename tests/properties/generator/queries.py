@@ -24,6 +24,7 @@ from tests.properties.tree import (
     SetOperation,
     With,
     outputs,
+    with_names,
 )
 from tests.properties.types import is_comparable
 from tests.properties.walk import walk
@@ -78,14 +79,12 @@ class Generator(Recursions):
         left = self.query(around.deeper(), types)
         if isinstance(left, Select) and left.limit is None and self.chance(0.4):
             # Two looks at the same rows, so that there is something in common.
-            right: Query = self.with_other_names(replace(left, where=(), qualify=()))
+            others = tuple(self.fresh("c") for _ in left.items)
+            right: Query = with_names(replace(left, where=(), qualify=()), others)
         else:
             right = self.query(around.deeper(), types)
         arms = (left, right) if self.chance(0.7) else (right, left)
         return SetOperation(*arms, kind.upper().replace("_", " "))
-
-    def with_other_names(self, query: Select) -> Select:
-        return replace(query, items=tuple(Item(item.value, self.fresh("c")) for item in query.items))
 
     def with_(self, around: Around, want: tuple[str, ...] | None) -> With:
         """One or more named queries; a later one may use those before it, and the body each of them several times."""
