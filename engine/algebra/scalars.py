@@ -114,6 +114,15 @@ def _parsed_type(spelled: str) -> exp.DataType:
     return exp.DataType.build(spelled, dialect="spark")
 
 
+def field(struct: Scalar, name: str) -> Scalar:
+    return Scalar(exp.Dot(this=struct.tree.copy(), expression=exp.to_identifier(name, quoted=True)))
+
+
+def struct(fields: Mapping[str, Scalar]) -> Scalar:
+    named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=each.tree.copy()) for name, each in fields.items()]
+    return Scalar(exp.Struct(expressions=named))
+
+
 def eq(left: Scalar, right: Scalar) -> Scalar:
     return _binary(exp.EQ, left, right)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from engine.algebra.scalars import Scalar, case, data_type, null
+from engine.algebra.scalars import Scalar, case, data_type, field, is_null, null, struct
 from engine.algebra.types import is_orderable
 
 
@@ -27,33 +27,23 @@ def _compared(value: Scalar, type_: exp.DataType, depth: int) -> tuple[Scalar, s
     match type_.this:
         case exp.DType.MAP:
             entries: exp.Expr = exp.Anonymous(this="map_entries", expressions=[value.tree.copy()])
-            key, inner = _field(itself, "key"), _compared(_field(itself, "value"), parts[1], depth + 1)
+            key, inner = field(itself, "key"), _compared(field(itself, "value"), parts[1], depth + 1)
             if not is_orderable(_spelled(parts[1])):
-                entries = _each(entries, item, _struct({"key": key, "value": inner[0]}))
+                entries = _each(entries, item, struct({"key": key, "value": inner[0]}))
             sorted_ = exp.ArraySort(this=entries)
             return Scalar(sorted_), f"array<struct<key:{_spelled(parts[0])},value:{inner[1]}>>"
         case exp.DType.ARRAY:
             made, inner_type = _compared(itself, parts[0], depth + 1)
             return Scalar(_each(value.tree.copy(), item, made)), f"array<{inner_type}>"
         case _:
-            fields = {each.name: _compared(_field(value, each.name), each.kind, depth) for each in parts}
-            struct = _struct({name: made for name, (made, _) in fields.items()})
-            is_null = Scalar(exp.Is(this=value.tree.copy(), expression=exp.null()))
+            fields = {each.name: _compared(field(value, each.name), each.kind, depth) for each in parts}
+            made = struct({name: inner for name, (inner, _) in fields.items()})
             inside = ",".join(f"{name}:{inner_type}" for name, (_, inner_type) in fields.items())
-            return case((is_null, null()), otherwise=struct), f"struct<{inside}>"
+            return case((is_null(value), null()), otherwise=made), f"struct<{inside}>"
 
 
 def _spelled(type_: exp.DataType) -> str:
     return type_.sql("spark").lower().replace(", ", ",").replace(": ", ":")
-
-
-def _field(struct: Scalar, name: str) -> Scalar:
-    return Scalar(exp.Dot(this=struct.tree.copy(), expression=exp.to_identifier(name, quoted=True)))
-
-
-def _struct(fields: dict[str, Scalar]) -> Scalar:
-    named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=each.tree) for name, each in fields.items()]
-    return Scalar(exp.Struct(expressions=named))
 
 
 def _each(array: exp.Expr, item: exp.Identifier, made: Scalar) -> exp.Expr:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
@@ -62,6 +63,16 @@ def opened(folder: Path, shop: Shop, **overrides: str) -> Iterator[Engine]:
             engine.add_source("orders", shop.path("orders"))
             engine.add_source("customers", shop.path("customers"))
         yield engine
+
+
+def source(engine: Engine, spark: Any, path: Path, columns: str, *rows: str, properties: str = "", by: str = "") -> str:
+    """A Delta table made by Spark and known by the name of its folder."""
+    wanted = "'delta.enableChangeDataFeed'='true'" + properties
+    spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta {by} TBLPROPERTIES ({wanted})")
+    if rows:
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES {', '.join(rows)}")
+    engine.add_source(path.name, str(path))
+    return f"delta.`{path}`"
 
 
 def holds(engine: Engine, name: str) -> None:

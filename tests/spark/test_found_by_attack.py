@@ -20,19 +20,9 @@ from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import changes, hold, log, netting, tables
 from engine.lake.session import SparkHost
 from engine.records import Outcome, ReasonCode
-from tests.spark.shop import PAID, Shop, holds, opened, order
+from tests.spark.shop import PAID, Shop, holds, opened, order, source
 
 pytestmark = pytest.mark.spark
-
-
-def source(engine: Engine, spark: Any, path: Path, columns: str, *rows: str, properties: str = "", by: str = "") -> str:
-    """A Delta table made by Spark and known by the name of its folder."""
-    wanted = "'delta.enableChangeDataFeed'='true'" + properties
-    spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta {by} TBLPROPERTIES ({wanted})")
-    if rows:
-        spark.sql(f"INSERT INTO delta.`{path}` VALUES {', '.join(rows)}")
-    engine.add_source(path.name, str(path))
-    return f"delta.`{path}`"
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from engine.engine import Engine
 from engine.errors import RefreshFailed, Tampered
 from engine.lake import tables
 from engine.records import Outcome
-from tests.spark.shop import PAID, Shop, holds, order
+from tests.spark.shop import PAID, Shop, holds, order, source
 
 pytestmark = pytest.mark.spark
 
@@ -33,13 +33,8 @@ def written_by_a_spark_that(spark: Any, **settings: str) -> Iterator[None]:
 
 @pytest.fixture
 def moments(engine: Engine, spark: Any, tmp_path: Path) -> str:
-    table = f"delta.`{tmp_path / 'moments'}`"
-    spark.sql(
-        f"CREATE TABLE {table} (id BIGINT, day DATE, until TIMESTAMP) USING delta "
-        "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
-    )
-    spark.sql(f"INSERT INTO {table} VALUES (1, DATE'1500-01-01', TIMESTAMP'9999-12-31 00:00:00'), (2, NULL, NULL)")
-    engine.add_source("moments", str(tmp_path / "moments"))
+    rows = ("(1, DATE'1500-01-01', TIMESTAMP'9999-12-31 00:00:00')", "(2, NULL, NULL)")
+    table = source(engine, spark, tmp_path / "moments", "id BIGINT, day DATE, until TIMESTAMP", *rows)
     engine.create_stream_table("st", "SELECT id, day, until FROM moments")
     return table
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.records import Outcome
-from tests.spark.shop import holds
+from tests.spark.shop import holds, source
 
 pytestmark = pytest.mark.spark
 
@@ -23,18 +23,14 @@ QUERIES = {
 
 
 def test_maps_are_maintained(engine: Engine, spark: Any, tmp_path: Path) -> None:
-    table = f"delta.`{tmp_path / 'events'}`"
-    spark.sql(
-        f"CREATE TABLE {table} "
-        "(id INT, at TIMESTAMP, attrs MAP<STRING, INT>, nested ARRAY<MAP<STRING, MAP<INT, STRING>>>) "
-        "USING delta TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
+    columns = "id INT, at TIMESTAMP, attrs MAP<STRING, INT>, nested ARRAY<MAP<STRING, MAP<INT, STRING>>>"
+    rows = (
+        "(1, TIMESTAMP'2024-01-01', map('a', 1, 'b', 2), array(map('x', map(1, 'q'))))",
+        "(2, TIMESTAMP'2024-01-02', NULL, NULL)",
+        "(2, TIMESTAMP'2024-01-01', map(), array())",
+        "(2, TIMESTAMP'2024-01-01', map(), array())",
     )
-    spark.sql(
-        f"INSERT INTO {table} VALUES (1, TIMESTAMP'2024-01-01', map('a', 1, 'b', 2), array(map('x', map(1, 'q')))), "
-        "(2, TIMESTAMP'2024-01-02', NULL, NULL), (2, TIMESTAMP'2024-01-01', map(), array()), "
-        "(2, TIMESTAMP'2024-01-01', map(), array())"
-    )
-    engine.add_source("events", str(tmp_path / "events"))
+    table = source(engine, spark, tmp_path / "events", columns, *rows)
     for name, query in QUERIES.items():
         engine.create_stream_table(name, query)
     steps = (
@@ -51,13 +47,8 @@ def test_maps_are_maintained(engine: Engine, spark: Any, tmp_path: Path) -> None
 
 def test_the_order_of_entries_makes_no_difference(engine: Engine, spark: Any, tmp_path: Path) -> None:
     """The row that goes is found, although its map was written in another order."""
-    table = f"delta.`{tmp_path / 'events'}`"
-    spark.sql(
-        f"CREATE TABLE {table} (id INT, attrs MAP<STRING, INT>) "
-        "USING delta TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
-    )
-    spark.sql(f"INSERT INTO {table} VALUES (1, map('a', 1, 'b', 2)), (1, map('b', 2, 'a', 1)), (2, NULL)")
-    engine.add_source("events", str(tmp_path / "events"))
+    rows = ("(1, map('a', 1, 'b', 2))", "(1, map('b', 2, 'a', 1))", "(2, NULL)")
+    table = source(engine, spark, tmp_path / "events", "id INT, attrs MAP<STRING, INT>", *rows)
     engine.create_stream_table("st", "SELECT id, attrs FROM events")
     spark.sql(f"DELETE FROM {table} WHERE map_keys(attrs)[0] = 'b'")
     record = engine.refresh_stream_table("st")

@@ -56,12 +56,6 @@ def keep_rows(root: Node) -> Kept:
 
 def change_of_rows(root: Node) -> Node:
     """The second statement: rows to insert and rows to delete, from the net change of all columns of `root`."""
-    for column in root.columns:
-        if comparable(col(column.name), column.type) is None:
-            raise UnsupportedOperator(
-                f"{column.name} is a {column.type}, whose values cannot be compared",
-                hint="use to_json(…), or refresh_mode = 'FULL'",
-            )
     net = Scan(NET, tuple((c.name, c.name, c.type) for c in (*root.columns, Column(WEIGHT, "bigint"))))
     return UnionAll((_inserts(net, root), _deletes(net, root)))
 
@@ -112,7 +106,13 @@ def _compared(columns: tuple[Column, ...]) -> tuple[Output, ...]:
     """What stands for each column where rows are compared: mostly the column itself."""
     found = []
     for column in columns:
-        value, type_ = comparable(col(column.name), column.type) or (col(column.name), column.type)
+        stands_for_it = comparable(col(column.name), column.type)
+        if stands_for_it is None:
+            raise UnsupportedOperator(
+                f"{column.name} is a {column.type}, whose values cannot be compared",
+                hint="use to_json(…), or refresh_mode = 'FULL'",
+            )
+        value, type_ = stands_for_it
         found.append(Output(value.as_column or f"{COMPARED}_{column.name}", value, type_))
     return tuple(found)
 

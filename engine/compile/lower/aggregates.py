@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from engine.algebra.scalars import Scalar, case, cast, col, lit, null
+from engine.algebra.scalars import Scalar, case, cast, col, lit, null, struct
 from engine.compile import functions
 from engine.compile.comparable import comparable
 from engine.compile.lower.below import Below
@@ -152,12 +152,7 @@ def _with_ties_broken(call: exp.ArgMax | exp.ArgMin, type_: str) -> Scalar:
     value, order = call.this, call.expression
     told_apart = comparable(Scalar(value), type_)
     # rows without an order are not looked at
-    both = exp.Struct(
-        expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(name), expression=part.copy())
-            for name, part in (("first", order), ("second", told_apart[0].tree if told_apart else value))
-        ]
-    )
+    both = struct({"first": Scalar(order), "second": told_apart[0] if told_apart else Scalar(value)}).tree
     ranked = exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=order.copy(), expression=exp.null())), true=both)])
     count = call.args.get("count")
     return Scalar(type(call)(this=value.copy(), expression=ranked, count=count and count.copy()))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from engine.algebra.scalars import Scalar, col
+from engine.algebra.scalars import Scalar, col, field
 from engine.compile import functions
 from engine.compile.lower.context import Context, Source
 from engine.compile.positions import placed_as
@@ -116,14 +116,14 @@ def _column(context: Context, node: exp.Column, scope: Scope) -> exp.Expr:
     """A column reference; `a.b` may also be the field b of a column a."""
     parts = [part.name for part in node.parts]
     if len(parts) >= 2 and scope.has_table(parts[0]):
-        value = own(column_named(context, scope, parts[1], node, parts[0]))
+        value = Scalar(own(column_named(context, scope, parts[1], node, parts[0])))
         fields = parts[2:]
     else:
-        value = own(column_named(context, scope, parts[0], node))
+        value = Scalar(own(column_named(context, scope, parts[0], node)))
         fields = parts[1:]
-    for field in fields:
-        value = exp.Dot(this=value, expression=exp.to_identifier(field, quoted=True))
-    return value
+    for name in fields:
+        value = field(value, name)
+    return value.tree
 
 
 def _check(context: Context, tree: exp.Expr) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from engine.algebra.nodes import ONE_ROW, Output, Project
-from engine.algebra.scalars import Scalar, col, data_type
+from engine.algebra.scalars import Scalar, col, data_type, field
 from engine.algebra.trees import distinct, has_one_row
 from engine.compile.lower.context import Context, Environment, Lowered, Source
 from engine.compile.lower.correlation import seen_from, without_domain
@@ -202,10 +202,7 @@ def _fields(expression: exp.Expr, source: Source) -> list[Item]:
         return []
     column = struct[0].own
     fields = (each.this for each in data_type(source.node.types[column]).expressions)
-    return [
-        Item(each.name, exp.Dot(this=own(column), expression=exp.to_identifier(each.name, quoted=True)))
-        for each in fields
-    ]
+    return [Item(each.name, field(Scalar(own(column)), each.name).tree) for each in fields]
 
 
 def _with_earlier(tree: exp.Select, items: list[Item], scope: Scope) -> list[Item]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from engine.algebra.nodes import Filter, Output, Project, keep
-from engine.algebra.scalars import Scalar, add, cast, col, gt, lit, neg, not_null, subtract
+from engine.algebra.scalars import Scalar, add, cast, col, field, gt, lit, neg, not_null, struct, subtract
 from engine.compile import functions
 from engine.compile.lower.context import Context, Source
 from engine.compile.lower.expressions import over, own, parts_of, resolved
@@ -95,8 +95,7 @@ def _with_names_spelled(select: exp.Select, scope: Scope) -> exp.Select:
     select = select.copy()
     for node in list(_parts(select)):
         if _is(node, _LAST_MOMENT) and len(node.expressions) == 1:
-            end = exp.Dot(this=node.expressions[0].copy(), expression=exp.to_identifier("end", quoted=True))
-            node.replace(_moved(Scalar(end), lit(-1)).tree)
+            node.replace(_last_moment(Scalar(node.expressions[0])).tree)
     calls = [node for node in _parts(select) if _is(node, _WINDOW, _SESSION)]
     by_name = {functions.name_of(call): call.copy() for call in calls}
     for node in list(_parts(select)):
@@ -106,10 +105,10 @@ def _with_names_spelled(select: exp.Select, scope: Scope) -> exp.Select:
         call = by_name.get(first.lower())
         if call is None or scope.has_table(first) or scope.find(first, None):
             continue
-        value: exp.Expr = call.copy()
-        for field in fields:
-            value = exp.Dot(this=value, expression=exp.to_identifier(field, quoted=True))
-        node.replace(value)
+        value = Scalar(call.copy())
+        for name in fields:
+            value = field(value, name)
+        node.replace(value.tree)
     return select
 
 
@@ -121,13 +120,9 @@ def _replace(call: exp.Expr, bounds: _Bounds) -> None:
         named = exp.alias_(made, around.name) if isinstance(around.parent, exp.Select) else made
         around.replace(named)
         return
-    fields = [
-        exp.PropertyEQ(this=exp.to_identifier(name), expression=value.tree.copy())
-        for name, value in (("start", bounds.start), ("end", bounds.end))
-    ]
-    struct = exp.Struct(expressions=fields)
+    window = struct({"start": bounds.start, "end": bounds.end}).tree
     is_output = isinstance(around, exp.Select) and call.arg_key == "expressions"
-    call.replace(exp.alias_(struct, functions.name_of(call)) if is_output else struct)
+    call.replace(exp.alias_(window, functions.name_of(call)) if is_output else window)
 
 
 # ------------------------------------------------------------------ windows of one length
@@ -248,10 +243,13 @@ def _moment(context: Context, time: exp.Expr, source: Source) -> tuple[Scalar, s
     value = over(context, time, source)
     type_ = _type(context, value, source)
     if type_.startswith("struct"):
-        end = Scalar(exp.Dot(this=value.tree.copy(), expression=exp.to_identifier("end", quoted=True)))
-        value = _moved(end, lit(-1))
+        value = _last_moment(value)
         type_ = _type(context, value, source)
     return (value, type_) if type_.startswith("timestamp") else (cast(value, "timestamp"), "timestamp")
+
+
+def _last_moment(window: Scalar) -> Scalar:
+    return _moved(field(window, "end"), lit(-1))
 
 
 def _type(context: Context, value: Scalar, source: Source) -> str:
