@@ -38,6 +38,11 @@ class Outer:
     found_columns: dict[str, None] = field(default_factory=dict)
     found_users: set[int] = field(default_factory=set)
 
+    @property
+    def is_rehearsed(self) -> bool:
+        """Is not known yet who uses it, so that everybody is taken for a user?"""
+        return self.users is None
+
     def is_used_by(self, select: exp.Expr) -> bool:
         return self.users is None or number(select) in self.users
 

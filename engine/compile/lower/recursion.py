@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from engine.algebra.nodes import Leaf, Recursion, Role, Scan
@@ -21,9 +23,9 @@ def lower_recursive(context: Context, definition: Definition) -> Lowered:
         raise context.unsupported(cte, "a recursive WITH that is not a UNION")
     if union.args.get("distinct") or union.args.get("limit") or union.args.get("order"):
         raise context.unsupported(union, "a recursive WITH by anything but UNION ALL")
-    base = context.lower(context, union.left, definition.environment)
-    if base.domain:
-        raise context.unsupported(cte, "a recursive WITH that speaks of a query around it")
+    # Spark lets no recursion speak of a query around it.
+    alone = replace(definition.environment, outer=None)
+    base = context.lower(context, union.left, alone)
     given = [each.name for each in cte.args["alias"].args.get("columns") or []]
     names = [*given, *(each.name for each in base.visible[len(given) :])]
     types = base.node.types
@@ -33,9 +35,8 @@ def lower_recursive(context: Context, definition: Definition) -> Lowered:
     )
     name = context.names.fresh("recursive", cte.alias)
     itself = Itself(name, columns, tuple(names))
-    environment = definition.environment.with_definition(cte.alias, Definition(cte, definition.environment, itself))
-    step = context.lower(context, union.right, environment)
-    if step.domain or len(step.visible) != len(columns):
+    step = context.lower(context, union.right, alone.with_definition(cte.alias, Definition(cte, alone, itself)))
+    if len(step.visible) != len(columns):
         raise context.unsupported(cte, "a recursive WITH of this form")
     # what is found has the types of what it begins with
     wanted = tuple(column.type for column in columns)

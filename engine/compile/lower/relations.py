@@ -140,8 +140,11 @@ def _definition(context: Context, tree: exp.Table, environment: Environment) -> 
     """A common table expression: lowered once, and known by new names wherever it is used again."""
     definition = environment.definitions[tree.name.casefold()]
     lowered = lower_itself(context, definition.itself) if definition.itself else _lowered(context, definition, tree)
-    if lowered.domain and definition.environment.outer is not environment.outer:
-        raise context.unsupported(tree, "a WITH that speaks of a query around it, used in yet another query")
+    around = definition.environment.outer
+    if lowered.domain and around is not None and around is not environment.outer:
+        if not around.is_rehearsed:
+            raise context.unsupported(tree, "a WITH that speaks of a query around it, used in yet another query")
+        lowered = replace(lowered, domain=())
     inner = definition.tree.args["alias"]
     visible = aliased(lowered.visible, inner.name, [each.name for each in inner.args.get("columns") or []])
     given = tree.args.get("alias")
