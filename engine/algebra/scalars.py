@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import DialectType
+
+from engine.algebra.dialect import Spark4
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Scalar:
     def _text(self) -> str:
         return self.sql()
 
-    def sql(self, dialect: str = "spark") -> str:
+    def sql(self, dialect: DialectType = Spark4) -> str:
         """For people: without quotes around plain names."""
         plain = self.tree.copy()
         for identifier in plain.find_all(exp.Identifier):

@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile import functions
-from engine.compile.dialect import Spark4
+from engine.algebra.dialect import Spark4
 from engine.compile.positions import position
 from engine.errors import (
     CycleDetected,

@@ -7,7 +7,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 from sqlglot.tokenizer_core import Token, TokenType
 
-from engine.compile.dialect import Spark4
+from engine.algebra.dialect import Spark4
 from engine.errors import Position
 
 #: longer ones are cut

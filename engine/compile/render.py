@@ -35,7 +35,7 @@ from engine.algebra.nodes import (
     Window,
 )
 from engine.algebra.scalars import Scalar, col, data_type, null_safe_eq
-from engine.compile.dialect import Spark4
+from engine.algebra.dialect import Spark4
 from engine.errors import InternalError
 
 #: where a leaf is found: a table expression of sqlglot

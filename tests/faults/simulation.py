@@ -23,7 +23,7 @@ from engine import config
 from engine.catalog.store import Catalog
 from engine.clock import SystemClock
 from engine.compile.bind import Change
-from engine.compile.dialect import Spark4
+from engine.algebra.dialect import Spark4
 from engine.compile.parse import Limits
 from engine.errors import TrickleError
 from engine.events import EventBus

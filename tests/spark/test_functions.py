@@ -10,7 +10,7 @@ import sqlglot
 from pyspark.errors import PySparkException
 
 from engine.compile import functions
-from engine.compile.dialect import Spark4
+from engine.algebra.dialect import Spark4
 from engine.compile.functions.model import Kind, Volatility, worst
 from engine.errors import TrickleError
 from engine.lake import opinion, sql_functions

@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile import functions
-from engine.compile.dialect import Spark4
+from engine.algebra.dialect import Spark4
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column

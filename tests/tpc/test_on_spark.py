@@ -9,7 +9,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from engine.compile.dialect import Spark4
+from engine.algebra.dialect import Spark4
 from engine.compile.parse import parse
 from engine.compile.pipeline import ILLEGAL_IN_NAMES
 from engine.lake.session import SparkHost

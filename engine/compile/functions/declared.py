@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.compile.dialect import Spark4
+from engine.algebra.dialect import Spark4
 from engine.compile.functions.classify import classify
 from engine.compile.functions.known import known
 from engine.compile.functions.model import Function, Kind, Volatility

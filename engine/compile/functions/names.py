@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from engine.compile.dialect import WRITTEN
+from engine.algebra.dialect import WRITTEN
 
 #: operators, and what keywords make, by the name that Spark gives it
 _OPERATORS: dict[type[exp.Expr], str] = {

@@ -21,7 +21,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.compile.dialect import Spark4
+from engine.algebra.dialect import Spark4
 from engine.compile.parse import Limits, guard, parse_error
 from engine.compile.positions import position_at
 from engine.compile.translate.rules import Translation, translated

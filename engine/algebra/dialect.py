@@ -10,12 +10,23 @@ from collections.abc import Collection
 from itertools import pairwise
 from typing import Any, ClassVar
 
+import sqlglot.parsers.spark
 from sqlglot import exp, transforms
 from sqlglot.dialects.dialect import groupconcat_sql
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
+
+
+
+def refuse_compiled(parser_file: str) -> None:
+    """Says at once what would be a TypeError in the first query: compiled parsers cannot be extended."""
+    if not parser_file.endswith(".py"):
+        raise ImportError("Trickle extends sqlglot's parser, which its compiled build forbids: pip uninstall sqlglotc")
+
+
+refuse_compiled(sqlglot.parsers.spark.__file__)
 
 #: functions that sqlglot rewrites into something that Spark does not find equal
 KEPT_AS_WRITTEN = frozenset(
