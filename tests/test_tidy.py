@@ -43,7 +43,12 @@ FENCES: dict[str, tuple[str, ...]] = {
     "py4j": ("engine/lake",),
     "sqlite3": ("engine/catalog",),
     "duckdb": ("engine/observe", "engine/sinks", "engine/snapshots.py"),
-    "sqlglot": ("engine/compile", "engine/algebra/scalars.py", "engine/algebra/aggregates.py", "engine/algebra/dialect.py"),
+    "sqlglot": (
+        "engine/compile",
+        "engine/algebra/scalars.py",
+        "engine/algebra/aggregates.py",
+        "engine/algebra/dialect.py",
+    ),
     # the command line opens the dashboard, and nothing else of the engine knows that there is one
     "trickle_tui": ("trickle_tui", "engine/cli"),
 }

@@ -19,7 +19,6 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 
-
 def refuse_compiled(parser_file: str) -> None:
     """Says at once what would be a TypeError in the first query: compiled parsers cannot be extended."""
     if not parser_file.endswith(".py"):

@@ -15,8 +15,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.compile import functions
 from engine.algebra.dialect import Spark4
+from engine.compile import functions
 from engine.compile.positions import position
 from engine.errors import (
     CycleDetected,

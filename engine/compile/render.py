@@ -14,6 +14,7 @@ from functools import singledispatchmethod
 from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 
+from engine.algebra.dialect import Spark4
 from engine.algebra.nodes import (
     Aggregate,
     Empty,
@@ -35,7 +36,6 @@ from engine.algebra.nodes import (
     Window,
 )
 from engine.algebra.scalars import Scalar, col, data_type, null_safe_eq
-from engine.algebra.dialect import Spark4
 from engine.errors import InternalError
 
 #: where a leaf is found: a table expression of sqlglot

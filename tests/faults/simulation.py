@@ -20,10 +20,10 @@ import sqlglot
 from deltalake import DeltaTable, write_deltalake
 
 from engine import config
+from engine.algebra.dialect import Spark4
 from engine.catalog.store import Catalog
 from engine.clock import SystemClock
 from engine.compile.bind import Change
-from engine.algebra.dialect import Spark4
 from engine.compile.parse import Limits
 from engine.errors import TrickleError
 from engine.events import EventBus

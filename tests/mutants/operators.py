@@ -48,6 +48,8 @@ class Mutant:
     #: which of the changes of this file
     number: int
     what: str
+    #: first and last line of the statement it is in; None where that runs when the file is imported
+    statement: tuple[int, int] | None
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line} {self.what}"
@@ -102,8 +104,8 @@ def dropped_term(node: ast.AST) -> Iterator[Change]:
 def flag(node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.Call):
         for index, keyword in enumerate(node.keywords):
-            # whether zip is strict is no matter of rows
-            is_ours = keyword.arg and keyword.arg != "strict"
+            # whether zip is strict, or a record frozen, is no matter of rows
+            is_ours = keyword.arg not in (None, "strict", "frozen")
             if is_ours and isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, bool):
                 changed = deepcopy(node)
                 changed.keywords[index].value = ast.Constant(not keyword.value.value)
@@ -144,9 +146,11 @@ OPERATORS: tuple[Operator, ...] = (forgotten, mistaken, sign, dropped_term, flag
 
 
 def mutants(path: str, source: str) -> list[Mutant]:
+    tree = ast.parse(source)
+    statements = _statements(tree)
     return [
-        Mutant(path, getattr(node, "lineno", 0) or _line(node), number, what)
-        for number, (node, what, _) in enumerate(_changes(ast.parse(source)))
+        Mutant(path, getattr(node, "lineno", 0) or _line(node), number, what, statements.get(id(node)))
+        for number, (node, what, _) in enumerate(_changes(tree))
     ]
 
 
@@ -165,6 +169,24 @@ def _changes(tree: ast.Module) -> Iterator[tuple[ast.AST, str, ast.expr]]:
         for operator in OPERATORS:
             for what, changed in operator(node):
                 yield node, what, changed
+
+
+def _statements(tree: ast.Module) -> dict[int, tuple[int, int]]:
+    """The lines of the innermost statement around each node of a function's body."""
+    found: dict[int, tuple[int, int]] = {}
+
+    def look(node: ast.AST, around: tuple[int, int] | None) -> None:
+        if around is not None:
+            found[id(node)] = around
+        for name, value in ast.iter_fields(node):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.stmt) and (around or (isinstance(node, ast.FunctionDef) and name == "body")):
+                    look(child, (child.lineno, child.end_lineno or child.lineno))
+                elif isinstance(child, ast.AST):
+                    look(child, around)
+
+    look(tree, None)
+    return found
 
 
 def _line(node: ast.AST) -> int:

@@ -1,6 +1,7 @@
 """`python -m tests.mutants.victim PATH NUMBER`: does anything notice this one change? Exit code 1 when it does.
 
-Without arguments nothing is changed, and nothing may be noticed.
+Who looks is read from stdin, a name in each line. Without arguments nothing is changed, and nothing may be noticed;
+then everybody looks, and which lines each of them ran is written to stdout as JSON.
 
 The file is changed while Python reads it, on its way from the disk; nothing is written.
 """
@@ -10,16 +11,26 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 
 from tests.mutants.operators import mutated
 
 ROOT = Path(__file__).parents[2]
+#: what maintains: derived, stored, bound, made cheaper
+PLACES = (
+    "engine/compile/differentiate", "engine/compile/keep", "engine/compile/optimize", "engine/compile/bind.py",
+    "engine/compile/steps.py", "engine/algebra/trees.py",
+)  # fmt: skip
 #: random cases, of everything and of what has to be maintained
 SEEDS = 250
+
+
+def broken_files() -> list[Path]:
+    return [file for place in PLACES for file in sorted((ROOT / place).rglob("*.py")) or [ROOT / place]]
 
 
 class _Changed(importlib.machinery.SourceFileLoader):
@@ -78,13 +89,48 @@ def witnesses() -> Iterator[tuple[str, Callable[[], object]]]:
         )
 
 
+class Lines:
+    """Notes which lines run of the files that are broken."""
+
+    def __init__(self, files: frozenset[str]) -> None:
+        self._files = files
+        self.seen: set[tuple[str, int]] = set()
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> Lines | None:
+        if frame.f_code.co_filename not in self._files:
+            return None
+        self.seen.add((frame.f_code.co_filename, frame.f_lineno))
+        return self
+
+
+def lines_run() -> dict[str, dict[str, list[int]]]:
+    """For each who looks, the lines that it needs."""
+    files = {str(file): file.relative_to(ROOT).as_posix() for file in broken_files()}
+    found: dict[str, dict[str, list[int]]] = {}
+    for name, look in witnesses():
+        lines = Lines(frozenset(files))
+        sys.settrace(lines)
+        try:
+            look()
+        finally:
+            sys.settrace(None)
+        found[name] = {}
+        for path, line in sorted(lines.seen):
+            found[name].setdefault(files[path], []).append(line)
+    return found
+
+
 def main() -> int:
-    if sys.argv[1:]:
-        change(sys.argv[1], int(sys.argv[2]))
+    if not sys.argv[1:]:
+        print(json.dumps(lines_run()))
+        return 0
+    change(sys.argv[1], int(sys.argv[2]))
+    chosen = frozenset(sys.stdin.read().splitlines())
     doing = "importing"
     try:
-        for doing, look in witnesses():  # noqa: B007  read when one of them raises
-            look()
+        for doing, look in witnesses():
+            if doing in chosen:
+                look()
     except Exception as error:
         print(f"{doing}: {type(error).__name__}: {' '.join(str(error).split())[:150]}")
         return 1

@@ -9,8 +9,8 @@ import pytest
 import sqlglot
 from pyspark.errors import PySparkException
 
-from engine.compile import functions
 from engine.algebra.dialect import Spark4
+from engine.compile import functions
 from engine.compile.functions.model import Kind, Volatility, worst
 from engine.errors import TrickleError
 from engine.lake import opinion, sql_functions

@@ -10,8 +10,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.compile import functions
 from engine.algebra.dialect import Spark4
+from engine.compile import functions
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column

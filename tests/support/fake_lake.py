@@ -21,9 +21,9 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
+from engine.algebra.dialect import Spark4
 from engine.algebra.nodes import WEIGHT, Leaf, Node, Role
 from engine.compile.bind import STATEMENT_RULES, Change, bind
-from engine.algebra.dialect import Spark4
 from engine.compile.keep import OP, POSITION, SEQUENCE, Kept
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render

@@ -6,8 +6,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from engine.compile import functions
 from engine.algebra.dialect import Spark4
+from engine.compile import functions
 from engine.compile.functions import changing, rows, scalars
 from engine.compile.functions.model import Function, Kind, Volatility, worst
 from engine.compile.functions.policy import Ruling, VolatileFunctionPolicy
