@@ -208,7 +208,9 @@ def case(*branches: tuple[Scalar, Scalar], otherwise: Scalar | None = None) -> S
 
 def conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
     """The parts of an AND, however nested."""
-    tree = condition.tree.unnest()
+    tree = condition.tree
+    while isinstance(tree, exp.Paren):  # a query in parentheses is a value, and keeps them
+        tree = tree.this
     if isinstance(tree, exp.And):
         return conjuncts(Scalar(tree.left)) + conjuncts(Scalar(tree.right))
     return (Scalar(tree),)

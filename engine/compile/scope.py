@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -82,10 +81,6 @@ class Scope:
 
     def within(self, outside: Outside | None) -> Scope:
         return replace(self, outside=outside)
-
-    def nearest(self, name: str) -> str | None:
-        near = difflib.get_close_matches(name.casefold(), [each.name.casefold() for each in self.columns], n=1)
-        return near[0] if near else None
 
 
 def aliased(columns: Sequence[Visible], table: str, names: Sequence[str] = ()) -> tuple[Visible, ...]:

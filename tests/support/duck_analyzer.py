@@ -244,7 +244,7 @@ def _relations(tree: exp.Expr, scope: _Scope) -> list[Relation]:
     else:
         found = [_relation(tree, scope)]
     for join in tree.args.get("joins") or []:
-        found += _relations(join.this, scope)
+        found += _relations(join.this, replace(scope, sources=tuple(found)))
     return found
 
 
@@ -252,6 +252,8 @@ def _relation(tree: exp.Expr, scope: _Scope) -> Relation:
     if tree.args.get("pivots"):
         return _pivoted(tree, tree.args["pivots"][0], scope)
     match tree:
+        case exp.Table(this=exp.Explode() | exp.Inline()):
+            return _lateral(tree, scope)
         case exp.Table():
             return tree.alias_or_name, _named(scope.known.get(tree.name.casefold(), ()), tree)
         case exp.Subquery():
@@ -289,7 +291,7 @@ def _pivoted(tree: exp.Expr, pivot: exp.Pivot, scope: _Scope) -> Relation:
     return (alias.name if alias else name), tuple(each for each in columns if each.name not in taken) + made
 
 
-def _lateral(tree: exp.Lateral, scope: _Scope) -> Relation:
+def _lateral(tree: exp.Lateral | exp.Table, scope: _Scope) -> Relation:
     """Rows made of an array."""
     made = tree.this
     element = _element(scope.type_of(made.this)) if isinstance(made, exp.Explode | exp.Inline) else UNKNOWN

@@ -107,6 +107,8 @@ class SparkLake(FakeLake):
             return
         self._shown[view] = (table, content)
         arrow = self.db.execute(f"SELECT * FROM {quoted(table)}").to_arrow_table()
+        if not arrow.num_rows:
+            arrow = arrow.schema.empty_table()  # with a piece of each column, which PySpark wants of structs
         frame = self.session.createDataFrame(arrow)
         # Arrow's moments without a zone would be Spark's with one.
         moments = [field.name for field in arrow.schema if pa.types.is_timestamp(field.type) and field.type.tz is None]

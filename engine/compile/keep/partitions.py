@@ -89,9 +89,9 @@ def _(node: InnerJoin) -> tuple[Node, Names]:
     members = [carried(each) if inexact_columns(each) or has_parts(each) else (each, ()) for each in node.members]
     if any(inexact_columns(each) and not names for each, names in members):
         return node, ()
-    return InnerJoin(tuple(each for each, _ in members), node.conditions), tuple(
-        n for _, names in members for n in names
-    )
+    members = _apart(node, members)
+    names = tuple(name for _, names in members for name in names)
+    return InnerJoin(tuple(each for each, _ in members), node.conditions), names
 
 
 @carried.register
@@ -99,5 +99,25 @@ def _(node: OuterJoin) -> tuple[Node, Names]:
     sides = [carried(each) if inexact_columns(each) else (each, ()) for each in (node.left, node.right)]
     if any(inexact_columns(each) and not names for each, names in sides):
         return node, ()
-    (left, mine), (right, others) = sides
+    (left, mine), (right, others) = _apart(node, sides)
     return replace(node, left=left, right=right), mine + others
+
+
+def _apart(join: Node, sides: list[tuple[Node, Names]]) -> list[tuple[Node, Names]]:
+    """What is joined twice, under other names each time, carries the same columns twice: they are told apart."""
+    taken = {name for each in join.inputs for name in each.names}
+    found: list[tuple[Node, Names]] = []
+    for side, (wide, names) in zip(join.inputs, sides, strict=True):
+        renamed: dict[str, str] = {}
+        for name in sorted(wide.names - side.names):
+            other, number = name, 1
+            while other in taken:
+                number += 1
+                other = f"{name}_{number}"
+            taken.add(other)
+            renamed[name] = other
+        if any(name != other for name, other in renamed.items()):
+            outputs = (Output(renamed.get(c.name, c.name), col(c.name), c.type) for c in wide.columns)
+            wide, names = Project(wide, tuple(outputs)), tuple(renamed.get(name, name) for name in names)
+        found.append((wide, names))
+    return found

@@ -20,8 +20,9 @@ from engine.compile.functions import Function, Kind, calls
 from engine.compile.lower.context import CallTyping, Context, Definition, Environment, Lowered, Relations, Typing
 from engine.compile.lower.correlation import NUMBER
 from engine.compile.lower.expressions import OWN_AGGREGATE, refuse_odd_call
+from engine.compile.lower.parts import refuse_unknown_parts
 from engine.compile.lower.queries import lower_query
-from engine.compile.parse import ParsedQuery
+from engine.compile.parse import ParsedQuery, naming_the_view, place_of
 
 
 def lower(
@@ -41,9 +42,16 @@ def lower(
     context = Context(
         query, relations, typing, call_typing, own_functions, branch_limit=branch_limit, lower=lower_query
     )
-    for each in query.texts:
-        _mark_own_aggregates(replace(context, query=each))
+    for view in query.views:
+        with naming_the_view(view.name, place_of(query, view.name)):
+            _look_through(replace(context, query=view.query))
+    _look_through(context)
     return lower_query(context, query.tree, _with_views(query)), context
+
+
+def _look_through(context: Context) -> None:
+    refuse_unknown_parts(context, context.query.tree)
+    _mark_own_aggregates(context)
 
 
 def _mark_own_aggregates(context: Context) -> None:

@@ -44,7 +44,7 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, below:
     _refuse_unordered(context, call)
     nested = next((each for part in call.iter_expressions() for each in aggregates_in(part)), None)
     if nested is not None:
-        raise context.wrong(nested, "an aggregate is not allowed here", hint="aggregate a derived table instead")
+        raise context.misread(nested, "an aggregate is not allowed here")
     if isinstance(call, exp.Count) and isinstance(call.this, exp.Star | exp.Literal) and not call.expressions:
         if condition is None:
             return Made(Scalar(exp.Count(this=exp.Star(), big_int=True)), "")

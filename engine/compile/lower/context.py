@@ -14,7 +14,7 @@ from engine.compile.functions import Function
 from engine.compile.parse import ParsedQuery, ParsedView
 from engine.compile.positions import clause_position, fragment, position
 from engine.compile.scope import Names, Scope, Visible
-from engine.errors import InternalError, Position, QueryParseError, UnsupportedOperator
+from engine.errors import InternalError, Position, UnsupportedOperator
 from engine.records import Column
 
 if TYPE_CHECKING:
@@ -219,11 +219,13 @@ class Context:
             error.position = clause_position(node, self.query.text)
             error.fragment = fragment(node, self.query.text)
 
-    def wrong(
-        self, node: exp.Expr, message: str, hint: str | None = None, detail: str | None = None
-    ) -> QueryParseError:
-        return QueryParseError(
-            message, detail=detail, position=self.position(node), hint=hint, fragment=fragment(node, self.query.text)
+    def misread(self, node: exp.Expr, problem: str) -> UnsupportedOperator:
+        """What looks like a mistake here is none of the author's: Spark has accepted the query before."""
+        return UnsupportedOperator(
+            f"Trickle does not read this query as Spark does: {problem}",
+            position=self.position(node),
+            fragment=fragment(node, self.query.text),
+            hint="write it in another way; refresh_mode = 'FULL' recomputes it, AUTO does so by itself",
         )
 
 

@@ -77,6 +77,13 @@ def number(select: exp.Expr) -> int:
     return int(select.meta[NUMBER])
 
 
+def numbered(made: exp.Expr) -> exp.Expr:
+    """A query that stands in no text."""
+    for place, node in enumerate(made.walk()):
+        node.meta.setdefault(NUMBER, -place - 1)
+    return made
+
+
 def seen_from(source: Source, select: exp.Expr, environment: Environment) -> Source:
     """The source with names of the query around, where rows of it are among its own."""
     if environment.outer is None or not source.domain:

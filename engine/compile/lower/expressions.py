@@ -12,7 +12,6 @@ from engine.compile import functions
 from engine.compile.lower.context import Context, Source
 from engine.compile.positions import placed_as
 from engine.compile.scope import Scope
-from engine.errors import QueryParseError
 
 _AGGREGATE = functions.Kind.AGGREGATE
 #: marks a column reference that has its name in the tree already
@@ -24,12 +23,10 @@ OWN_AGGREGATE = "own aggregate"
 def scalar(context: Context, tree: exp.Expr, scope: Scope) -> Scalar:
     found = next(aggregates_in(tree), None)
     if found is not None:
-        raise context.wrong(tree, "an aggregate is not allowed here", hint="use HAVING")
+        raise context.misread(tree, "an aggregate is not allowed here")
     over_window = next(windows_in(tree), None)
     if over_window is not None:
-        raise context.wrong(
-            over_window, "a window function is not allowed here", hint="use QUALIFY, or a derived table"
-        )
+        raise context.misread(over_window, "a window function is not allowed here")
     return Scalar(resolved(context, tree, scope))
 
 
@@ -56,9 +53,7 @@ def over(context: Context, tree: exp.Expr, source: Source) -> Scalar:
     scalar_ = Scalar(_with_known(resolved(context, tree, source.scope), source.known))
     stray = source.scope.names_of(scalar_.columns - source.node.names)
     if stray or scalar_.columns - source.node.names:
-        raise context.wrong(
-            tree, f"{stray[0] if stray else tree.sql()} is neither grouped nor aggregated", hint="add it to GROUP BY"
-        )
+        raise context.misread(tree, f"{stray[0] if stray else tree.sql()} is neither grouped nor aggregated")
     return scalar_
 
 
@@ -96,20 +91,11 @@ def column_named(context: Context, scope: Scope, name: str, node: exp.Expr, tabl
     if len(owns) == 1:
         return owns.pop()
     if found:
-        raise QueryParseError(
-            f"{name} is ambiguous",
-            detail=f"it is a column of {' and of '.join(sorted(each.table for each in found))}",
-            position=context.position(node),
-            hint="put the table's name or alias before it",
-        )
+        tables = " and of ".join(sorted(each.table for each in found))
+        raise context.misread(node, f"{name} is a column of {tables}")
     if table is None and name.lower() in functions.LITERAL_FUNCTIONS:
         raise context.unsupported(node, f"{name.lower()} without parentheses")
-    near = scope.nearest(name)
-    raise QueryParseError(
-        f"there is no column {table + '.' if table else ''}{name}",
-        position=context.position(node),
-        hint=f"did you mean {near}?" if near else None,
-    )
+    raise context.misread(node, f"there is no column {table + '.' if table else ''}{name}")
 
 
 def _column(context: Context, node: exp.Column, scope: Scope) -> exp.Expr:
@@ -132,7 +118,7 @@ def _check(context: Context, tree: exp.Expr) -> None:
             case exp.Query() | exp.Exists() | exp.Any() | exp.All():
                 raise context.unsupported(node, "a subquery here")
             case exp.Parameter() | exp.Placeholder():
-                raise context.wrong(node, "a stream table has no parameters")
+                raise context.misread(node, "a stream table has no parameters")
             case exp.Func() | exp.Anonymous():
                 _check_function(context, node)
             case _:

@@ -27,7 +27,7 @@ def lateral_views(context: Context, source: Source, laterals: Sequence[exp.Later
     return source
 
 
-def generated(context: Context, source: Source, lateral: exp.Lateral, *, outer: bool) -> Source:
+def generated(context: Context, source: Source, lateral: exp.Lateral | exp.Table, *, outer: bool) -> Source:
     """The source beside the rows that the function makes of each of its rows."""
     alias = lateral.args.get("alias")
     names = [each.name for each in alias.args.get("columns") or []] if alias else []
@@ -44,7 +44,7 @@ def exploded(
     made = Scalar(arguments)
     found = context.columns_of_call(source.node, made)
     if names and len(names) != len(found) and found[0].type:
-        raise context.wrong(call, f"{len(names)} names for the {len(found)} columns that this function makes")
+        raise context.misread(call, f"{len(names)} names for the {len(found)} columns that this function makes")
     shown = [*names, *(each.name for each in found[len(names) :])]
     fields = tuple(
         replace(each, name=context.names.fresh(table, name), nullable=True)

@@ -182,7 +182,7 @@ def spelled_key(context: Context, key: exp.Expr, items: Named, source: Source) -
     """A key by its place in the SELECT list, by the name of an output, or as it is."""
     if isinstance(key, exp.Literal) and key.is_int:
         if not 1 <= int(key.name) <= len(items):
-            raise context.wrong(key, f"GROUP BY {key.name} names no output: there are {len(items)}")
+            raise context.misread(key, f"GROUP BY {key.name} names no output: there are {len(items)}")
         return items[int(key.name) - 1][1]
     if isinstance(key, exp.Column) and not key.table and not source.scope.find_here(key.name):
         named = [tree for name, tree in items if name.casefold() == key.name.casefold()]
@@ -288,7 +288,7 @@ def _grouping_calls(
                 continue
             asked = [key_columns.get(over(context, each, source).tree) for each in node.expressions]
             if None in asked:
-                raise context.wrong(node, f"{node.sql()} is not about a key of this GROUP BY")
+                raise context.misread(node, f"{node.sql()} is not about a key of this GROUP BY")
             names = [name for name in asked if name is not None] or list(dict.fromkeys(order))
             values = []
             for each in present:

@@ -39,7 +39,7 @@ def order_of(context: Context, order: exp.Expr | None, source: Source, visible: 
         tree = item.this
         if isinstance(tree, exp.Literal) and tree.is_int:
             if not 1 <= int(tree.name) <= len(visible):
-                raise context.wrong(tree, f"ORDER BY {tree.name} names no output: there are {len(visible)}")
+                raise context.misread(tree, f"ORDER BY {tree.name} names no output: there are {len(visible)}")
             value = col(visible[int(tree.name) - 1].own)
         elif isinstance(tree, exp.Column) and not tree.table and tree.name.casefold() in aliases:
             value = col(aliases[tree.name.casefold()].name)

@@ -97,7 +97,7 @@ def _set_operation(context: Context, tree: exp.SetOperation, environment: Enviro
     left = lower_query(context, tree.left, environment)
     right = lower_query(context, tree.right, environment)
     if len(left.visible) != len(right.visible):
-        raise context.wrong(tree, f"{len(left.visible)} columns cannot stand above {len(right.visible)}")
+        raise context.misread(tree, f"{len(left.visible)} columns cannot stand above {len(right.visible)}")
     if left.domain or right.domain:
         left, right = (_for_domain(context, each, environment) for each in (left, right))
     one, other = context.aligned((left.in_order(), right.in_order()))

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from engine.algebra.nodes import Exists, Leaf, OuterJoin, Output, Project, Role, Scan
+from engine.algebra.nodes import ONE_ROW, Exists, Leaf, OuterJoin, Output, Project, Role, Scan
 from engine.algebra.scalars import Scalar, coalesce, col, conjuncts, eq, null_safe_eq
 from engine.algebra.trees import inner_join
 from engine.compile.lower.context import Context, Definition, Environment, Lowered, Source
-from engine.compile.lower.correlation import NUMBER, lower_subquery, merged_domain, seen_from, with_domain
+from engine.compile.lower.correlation import lower_subquery, merged_domain, numbered, seen_from, with_domain
 from engine.compile.lower.expressions import column_named, scalar
 from engine.compile.lower.generators import generated, is_generator
 from engine.compile.lower.pivots import pivoted
@@ -47,6 +47,8 @@ def joined(
 
 
 def _started(context: Context, tree: exp.Expr, select: exp.Expr, environment: Environment) -> Source:
+    if isinstance(tree, exp.Table) and is_generator(tree.this):
+        return _function(context, tree, select, environment)
     source = relation(context, tree, environment)
     if environment.outer is not None and environment.outer.is_used_by(select):
         source = with_domain(context, source, environment)
@@ -67,6 +69,8 @@ def relation(context: Context, tree: exp.Expr, environment: Environment) -> Sour
         alone.set("joins", None)
         return joined(context, alone, joins, tree, environment)
     match tree:
+        case exp.Table() if is_generator(tree.this):
+            return generated(context, Source(ONE_ROW, Scope()), tree, outer=False)
         case exp.Table() if isinstance(tree.this, exp.Values):
             return _of(context.lower(context, tree.this, environment), tree)
         case exp.Table():
@@ -86,9 +90,22 @@ def _pivoted(context: Context, tree: exp.Expr, environment: Environment) -> Sour
     alone = tree.copy()
     alone.set("pivots", None)
     query, alias = pivoted(context, relation(context, alone, environment), tree, pivots[0])
-    for number, node in enumerate(query.walk()):
-        node.meta.setdefault(NUMBER, -number - 1)
-    return _of(context.lower(context, query, environment), exp.Subquery(this=query, alias=alias))
+    return _of(context.lower(context, numbered(query), environment), exp.Subquery(this=query, alias=alias))
+
+
+def _rows_of(lateral: exp.Lateral) -> exp.Select:
+    """What a function gives, as a query."""
+    query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Table(this=lateral.this.copy())))
+    numbered(query)
+    return query
+
+
+def _function(context: Context, call: exp.Table, select: exp.Expr, environment: Environment) -> Source:
+    """A function in FROM; its arguments may speak of the query around."""
+    rows = Source(ONE_ROW, Scope())
+    if environment.outer is not None and environment.outer.is_used_by(select):
+        rows = seen_from(environment.outer.instance(context), select, environment)
+    return generated(context, rows, call, outer=False)
 
 
 def _is_join(tree: exp.Expr) -> bool:
@@ -180,10 +197,13 @@ def _join(context: Context, left: Source, join: exp.Join, select: exp.Expr, envi
         return _lateral(context, left, join, select, environment)
     right = relation(context, join.this, environment)
     side, kind = join.side, join.kind
-    if kind in ("SEMI", "ANTI"):
-        on = _condition(context, left, right, join, select, environment)
-        return replace(left, node=Exists(left.node, right.node, on, negated=kind == "ANTI"))
     shared = _shared(context, left, right, join)
+    if kind in ("SEMI", "ANTI"):
+        if shared is not None:
+            on = _equal(context, left, right, shared, join)
+        else:
+            on = _condition(context, left, right, join, select, environment)
+        return replace(left, node=Exists(left.node, right.node, on, negated=kind == "ANTI"))
     if shared is not None:
         return _join_using(context, left, right, shared, join, select, environment)
     on = _condition(context, left, right, join, select, environment)
@@ -212,6 +232,13 @@ def _shared(context: Context, left: Source, right: Source, join: exp.Join) -> tu
     return tuple(dict.fromkeys(name for name in mine if name.casefold() in others))
 
 
+def _equal(
+    context: Context, left: Source, right: Source, shared: tuple[str, ...], join: exp.Join
+) -> tuple[Scalar, ...]:
+    pairs = ((column_named(context, side.scope, name, join) for side in (left, right)) for name in shared)
+    return tuple(eq(col(one), col(other)) for one, other in pairs)
+
+
 def _join_using(
     context: Context,
     left: Source,
@@ -223,7 +250,7 @@ def _join_using(
 ) -> Source:
     mine = {name: column_named(context, left.scope, name, join) for name in shared}
     others = {name: column_named(context, right.scope, name, join) for name in shared}
-    on = tuple(eq(col(mine[name]), col(others[name])) for name in shared)
+    on = _equal(context, left, right, shared, join)
     source = _by_side(context, left, right, join.side, on, select, environment)
     match join.side:
         case "RIGHT":
@@ -280,15 +307,17 @@ def _same_domain(left: Source, right: Source) -> tuple[Scalar, ...]:
 
 def _lateral(context: Context, left: Source, join: exp.Join, select: exp.Expr, environment: Environment) -> Source:
     """A relation that speaks of those before it."""
-    lateral = join.this
-    if is_generator(lateral.this):
-        return seen_from(generated(context, left, lateral, outer=join.side == "LEFT"), select, environment)
-    if not isinstance(lateral.this, exp.Subquery):
-        raise context.unsupported(join, f"LATERAL {lateral.this.sql()}")
-    found = lower_subquery(context, lateral.this, left, environment)
+    lateral, on = join.this, join.args.get("on")
+    query = lateral.this
+    if is_generator(query):
+        if on is None or on == exp.true():
+            return seen_from(generated(context, left, lateral, outer=join.side == "LEFT"), select, environment)
+        query = _rows_of(lateral)
+    elif not isinstance(query, exp.Subquery):
+        raise context.unsupported(join, f"LATERAL {query.sql()}")
+    found = lower_subquery(context, query, left, environment)
     right = _of(replace(found.lowered, domain=()), lateral)
     both = left.scope.beside(right.scope)
-    on = join.args.get("on")
     conditions = found.conditions
     if on is not None:
         seen = seen_from(replace(left, scope=both), select, environment)

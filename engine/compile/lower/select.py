@@ -23,16 +23,6 @@ from engine.compile.lower.time_windows import time_windowed
 from engine.compile.lower.windows import windowed, with_named_windows
 from engine.compile.scope import Scope
 
-_REFUSED = {
-    "connect": "CONNECT BY",
-    "sample": "TABLESAMPLE",
-    "cluster": "CLUSTER BY",
-    "distribute": "DISTRIBUTE BY",
-    "sort": "SORT BY",
-    "kind": "SELECT AS STRUCT",
-    "match": "MATCH_RECOGNIZE",
-}
-
 
 @dataclass(frozen=True)
 class Item:
@@ -40,11 +30,13 @@ class Item:
 
     name: str
     tree: exp.Expr
+    #: did the author give it that name?
+    is_alias: bool = False
 
 
 def lower_select(context: Context, tree: exp.Select, environment: Environment) -> Lowered:
     as_value, environment = environment.as_value, replace(environment, as_value=False)
-    _refuse(context, tree)
+    _note_order(context, tree)
     source = _from(context, tree, environment)
     where = tree.args.get("where")
     if where is not None:
@@ -108,7 +100,7 @@ class _Clauses:
     def of(tree: exp.Select, aliases: Mapping[str, exp.Expr], scope: Scope) -> _Clauses:
         def spelled(name: str) -> exp.Expr | None:
             clause = tree.args.get(name)
-            return with_named_windows(tree, with_aliases(clause.this, aliases, scope)) if clause is not None else None
+            return with_named_windows(tree, with_aliases(_as_condition(clause), aliases, scope)) if clause else None
 
         limit, offset = tree.args.get("limit"), tree.args.get("offset")
         order = tree.args.get("order") if limit is not None or offset is not None else None
@@ -140,11 +132,18 @@ class _Clauses:
         return tuple(each for each in (self.qualify, self.order) if each is not None)
 
 
-def _refuse(context: Context, tree: exp.Select) -> None:
-    for clause, name in _REFUSED.items():
-        part = tree.args.get(clause)
-        if part:
-            raise context.unsupported(part if isinstance(part, exp.Expr) else tree, name)
+def _as_condition(clause: exp.Expr) -> exp.Expr:
+    """HAVING takes what is no condition for one, as a cast does; QUALIFY does not."""
+    condition: exp.Expr = clause.this
+    plain = condition
+    while isinstance(plain, exp.Paren):
+        plain = plain.this
+    if isinstance(clause, exp.Qualify) or isinstance(plain, exp.Predicate | exp.Connector | exp.Not):
+        return condition
+    return exp.Cast(this=condition.copy(), to=data_type("boolean"))
+
+
+def _note_order(context: Context, tree: exp.Select) -> None:
     order = tree.args.get("order")
     if order is not None and tree.args.get("limit") is None and tree.args.get("offset") is None:
         # A stored table has no order, so without LIMIT it changes nothing.
@@ -175,7 +174,7 @@ def _items(context: Context, tree: exp.Select, source: Source) -> list[Item]:
         ):
             items.extend(_starred(context, expression, source))
         elif isinstance(expression, exp.Alias):
-            items.append(Item(expression.alias, expression.this))
+            items.append(Item(expression.alias, expression.this, is_alias=True))
         else:
             name = expression.name if isinstance(expression, exp.Column | exp.Dot) else ""
             items.append(Item(name, expression))
@@ -191,7 +190,7 @@ def _starred(context: Context, expression: exp.Expr, source: Source) -> list[Ite
     columns = source.scope.all_of(table or None)
     values = [Item(each.name, own(each.own)) for each in columns] or _fields(expression, source)
     if not values:
-        raise context.wrong(expression, f"{table}.* names no relation of this SELECT")
+        raise context.misread(expression, f"{table}.* names no relation of this SELECT")
     return [each for each in values if each.name.casefold() not in left_out]
 
 
@@ -211,8 +210,8 @@ def _with_earlier(tree: exp.Select, items: list[Item], scope: Scope) -> list[Ite
     found: list[Item] = []
     for item in items:
         spelled = with_named_windows(tree, with_aliases(item.tree, aliases, scope) if aliases else item.tree)
-        found.append(Item(item.name, spelled))
-        if item.name and not isinstance(item.tree, exp.Column):
+        found.append(replace(item, tree=spelled))
+        if item.is_alias:
             aliases.setdefault(item.name.casefold(), spelled)
     return found
 

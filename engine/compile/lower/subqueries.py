@@ -59,9 +59,9 @@ def filtered(context: Context, source: Source, condition: exp.Expr, environment:
 def _plain(context: Context, tree: exp.Expr, source: Source) -> Scalar:
     if not source.known:
         if any(aggregates_in(tree)):
-            raise context.wrong(tree, "an aggregate is not allowed here", hint="use HAVING")
+            raise context.misread(tree, "an aggregate is not allowed here")
         if any(windows_in(tree)):
-            raise context.wrong(tree, "a window function is not allowed here", hint="use QUALIFY, or a derived table")
+            raise context.misread(tree, "a window function is not allowed here")
     return over(context, tree, source)
 
 
@@ -122,7 +122,7 @@ def _equal(
 ) -> tuple[Scalar, ...]:
     """`unless_known`: also partners of which is not known whether they are equal, as NOT IN wants it."""
     if len(values) != len(ys):
-        raise context.wrong(tree, f"{len(values)} values cannot be among rows of {len(ys)} columns")
+        raise context.misread(tree, f"{len(values)} values cannot be among rows of {len(ys)} columns")
     pairs = tuple(eq(value, col(y)) for value, y in zip(values, ys, strict=True))
     return (coalesce(all_of(pairs), true()),) if unless_known else pairs
 
@@ -197,7 +197,7 @@ def _value(context: Context, source: Source, tree: exp.Expr, environment: Enviro
 def _scalar(context: Context, source: Source, tree: exp.Expr, environment: Environment) -> tuple[Source, Scalar]:
     found = lower_subquery(context, tree, source, environment, as_value=True)
     if len(found.lowered.visible) != 1:
-        raise context.wrong(tree, f"a subquery of {len(found.lowered.visible)} columns is no value")
+        raise context.misread(tree, f"a subquery of {len(found.lowered.visible)} columns is no value")
     y = found.lowered.visible[0].own
     node = found.lowered.node
     if not (found.lowered.one_row or found.lowered.at_most_one_row):
