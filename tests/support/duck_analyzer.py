@@ -143,10 +143,12 @@ class _Scope:
             struct = self.look_up(exp.column(column.table))
             if struct != UNKNOWN:
                 return field_of(struct, column.name)
-        return self.outer.look_up(column) if self.outer is not None else self._window_of_time(column)
+        return self.outer.look_up(column) if self.outer is not None else self._call_that_is_meant(column)
 
-    def _window_of_time(self, column: exp.Column) -> str:
-        """`window` and `window.start` stand for a call in the same SELECT."""
+    def _call_that_is_meant(self, column: exp.Column) -> str:
+        """`window`, `window.start` and `grouping__id` stand for a call in the same SELECT."""
+        if column.name == "grouping__id":
+            return "bigint"
         called = (column.table or column.name).casefold()
         select = column.parent_select
         for call in select.find_all(exp.Anonymous) if select is not None else ():

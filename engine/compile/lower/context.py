@@ -72,7 +72,7 @@ class Source:
     scope: Scope
     #: where the rows of the query around it are among them: the columns that tell which
     domain: tuple[str, ...] = ()
-    #: expressions over names that are columns of `node` by now: keys of groups, aggregates, windows
+    #: expressions over names that are columns of `node` by now, as `alike` has them: keys, aggregates, windows
     known: Mapping[exp.Expr, Scalar] = field(default_factory=dict)
     #: are there groups, so that nothing else can be said of the rows?
     grouped: bool = False

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from engine.algebra.scalars import Scalar, col, field
 from engine.compile import functions
+from engine.compile.lower.alike import alike
 from engine.compile.lower.context import Context, Source
 from engine.compile.positions import placed_as
 from engine.compile.scope import Scope
@@ -59,9 +60,8 @@ def over(context: Context, tree: exp.Expr, source: Source) -> Scalar:
 
 def _with_known(tree: exp.Expr, known: Mapping[exp.Expr, Scalar]) -> exp.Expr:
     def visit(node: exp.Expr) -> exp.Expr:
-        if node in known and not _is_window_function(node):
-            return placed_as(known[node].tree.copy(), node)
-        return node
+        value = known.get(alike(node))
+        return node if value is None or _is_window_function(node) else placed_as(value.tree.copy(), node)
 
     # a window is known over what its aggregates are known as: what is inside comes first
     before, tree = None, tree.transform(visit)

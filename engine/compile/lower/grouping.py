@@ -16,12 +16,15 @@ from engine.algebra.nodes import Aggregate, Aggregation, Node, OuterJoin, Output
 from engine.algebra.scalars import Scalar, case, cast, coalesce, col, eq, lit, null, null_safe_eq
 from engine.algebra.types import is_orderable
 from engine.compile.lower.aggregates import canonical_call, empty_value
+from engine.compile.lower.alike import alike
 from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Environment, Source
 from engine.compile.lower.correlation import seen_from
 from engine.compile.lower.expressions import aggregates_in, over, parts_of, resolved
+from engine.compile.scope import Scope
 from engine.errors import UnsupportedOperator
 
+_HIVES_NAME = "grouping__id"
 #: keys by their place in the list of all
 Set = tuple[int, ...]
 Named = Sequence[tuple[str, exp.Expr]]
@@ -56,11 +59,13 @@ def grouped(
     keys = _keys(context, select, items, source)
     below = Below(context, source.node)
     values = [over(context, tree, source) for tree in keys.trees]
-    key_columns = {value.tree: below.column(value, "key") for value in values}
+    key_columns: dict[exp.Expr, str] = {}
+    for value in values:
+        key_columns.setdefault(alike(value.tree), below.column(value, "key"))
     calls: dict[exp.Expr, Aggregation] = {}
     for part in parts:
         for call in aggregates_in(part):
-            tree = resolved(context, call, source.scope)
+            tree = alike(resolved(context, call, source.scope))
             if tree not in calls:
                 made = canonical_call(context, call, lambda each: over(context, each, source), below)
                 calls[tree] = Aggregation(context.names.fresh(call.key, made.hint), made.call, "")
@@ -71,11 +76,11 @@ def grouped(
     if keys.sets is None:
         known.update((tree, col(name)) for tree, name in key_columns.items())
     else:
-        order = [key_columns[value.tree] for value in values]
+        order = [key_columns[alike(value.tree)] for value in values]
         inner, renamed, number = _expanded(context, inner, order, keys.sets)
         known.update((tree, col(renamed[name])) for tree, name in key_columns.items())
         known.update(_grouping_calls(context, parts, source, key_columns, order, keys.sets, number))
-        names = [*(renamed[name] for name in names), number]
+        names = [*(renamed[name] for name in names), *([number] if keys.trees or len(keys.sets) > 1 else ())]
     names += source.domain
     aggregate = context.typed_aggregate(
         Aggregate(inner, tuple(Output(name, col(name), "") for name in dict.fromkeys(names)), tuple(calls.values()))
@@ -125,6 +130,25 @@ def _for_all(
     return seen_from(filled_up, select, environment)
 
 
+def with_grouping_id(select: exp.Select, scope: Scope) -> exp.Select:
+    """Hive's name for GROUPING_ID() is that function."""
+    if (
+        select.args.get("group") is None
+        or scope.find_here(_HIVES_NAME)
+        or not any(_is_hives(each) for each in parts_of(select))
+    ):
+        return select
+    select = select.copy()
+    for node in [each for each in parts_of(select) if _is_hives(each)]:
+        is_output = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+        node.replace(exp.alias_(exp.GroupingId(), _HIVES_NAME) if is_output else exp.GroupingId())
+    return select
+
+
+def _is_hives(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and not node.table and node.name.lower() == _HIVES_NAME
+
+
 # ------------------------------------------------------------------ keys
 
 
@@ -134,7 +158,7 @@ def _keys(context: Context, select: exp.Select, items: Named, source: Source) ->
         return Keys(())
     if group.args.get("totals"):
         raise context.unsupported(group, "WITH TOTALS")
-    if group.args.get("all") or _is_all(group, source):
+    if _is_all(group, source):
         return Keys(tuple(tree for _, tree in items if not any(aggregates_in(tree))))
     trees: list[exp.Expr] = []
 
@@ -145,6 +169,8 @@ def _keys(context: Context, select: exp.Select, items: Named, source: Source) ->
 
     parts: list[list[Set]] = []
     is_plain = True
+    if group.args.get("all"):
+        return Keys((exp.column("all"),))
     if group.args.get("grouping_sets"):
         # GROUP BY a, b GROUPING SETS (…): the list before only names the keys
         for tree in group.expressions:
@@ -175,7 +201,8 @@ def _keys(context: Context, select: exp.Select, items: Named, source: Source) ->
 
 def _is_all(group: exp.Group, source: Source) -> bool:
     only = group.expressions[0] if len(group.expressions) == 1 else None
-    return isinstance(only, exp.Column) and only.name.lower() == "all" and not source.scope.find_here("all")
+    is_word = bool(group.args.get("all")) or (isinstance(only, exp.Column) and only.name.lower() == "all")
+    return is_word and not source.scope.find_here("all")
 
 
 def spelled_key(context: Context, key: exp.Expr, items: Named, source: Source) -> exp.Expr:
@@ -205,21 +232,24 @@ def _sets_of(
     if isinstance(tree, exp.Cube | exp.Rollup):
         units = [_unit(each, place) for each in tree.expressions]
         return _combinations(type(tree), units)
-    known = {spelled_key(context, each, items, source): index for index, each in enumerate(trees)}
+    known = {alike(spelled_key(context, each, items, source)): index for index, each in enumerate(trees)}
 
     def named(each: exp.Expr) -> int:
-        spelled = spelled_key(context, each, items, source)
+        spelled = alike(spelled_key(context, each, items, source))
         if spelled not in known:
             known[spelled] = place(each)
         return known[spelled]
 
-    found: list[Set] = []
-    for each in tree.expressions:
-        if isinstance(each, exp.Cube | exp.Rollup):
-            found += _combinations(type(each), [_unit(unit, named) for unit in each.expressions])
-        else:
-            found.append(_unit(each, named))
-    return found
+    def sets_in(each: exp.Expr) -> list[Set]:
+        match each:
+            case exp.Cube() | exp.Rollup():
+                return _combinations(type(each), [_unit(unit, named) for unit in each.expressions])
+            case exp.GroupingSets():
+                return [found for inner in each.expressions for found in sets_in(inner)]
+            case _:
+                return [_unit(each, named)]
+
+    return sets_in(tree)
 
 
 def _unit(tree: exp.Expr, place: Place) -> Set:
@@ -286,7 +316,7 @@ def _grouping_calls(
         for node in parts_of(part):
             if not isinstance(node, exp.Grouping | exp.GroupingId):
                 continue
-            asked = [key_columns.get(over(context, each, source).tree) for each in node.expressions]
+            asked = [key_columns.get(alike(over(context, each, source).tree)) for each in node.expressions]
             if None in asked:
                 raise context.misread(node, f"{node.sql()} is not about a key of this GROUP BY")
             names = [name for name in asked if name is not None] or list(dict.fromkeys(order))
@@ -297,6 +327,8 @@ def _grouping_calls(
                     bits = bits * 2 + (name not in each)
                 values.append(bits)
             type_ = "tinyint" if isinstance(node, exp.Grouping) else "bigint"
-            chosen = case(*((eq(col(number), lit(index)), lit(value)) for index, value in enumerate(values)))
-            found[resolved(context, node, source.scope)] = cast(chosen, type_)
+            chosen = lit(values[0])
+            if any(value != values[0] for value in values):
+                chosen = case(*((eq(col(number), lit(index)), lit(value)) for index, value in enumerate(values)))
+            found[alike(resolved(context, node, source.scope))] = cast(chosen, type_)
     return found

@@ -15,7 +15,7 @@ from engine.compile.lower.correlation import seen_from, without_domain
 from engine.compile.lower.expressions import aggregates_in, own, with_aliases
 from engine.compile.lower.expressions import over as over_source
 from engine.compile.lower.generators import exploded, is_generator, lateral_views
-from engine.compile.lower.grouping import grouped
+from engine.compile.lower.grouping import grouped, with_grouping_id
 from engine.compile.lower.ordering import Keys, limited, order_of, refuse_limit_without_order, with_outputs
 from engine.compile.lower.relations import from_clause
 from engine.compile.lower.subqueries import filtered, with_values
@@ -43,6 +43,7 @@ def lower_select(context: Context, tree: exp.Select, environment: Environment) -
         source = filtered(context, source, where.this, environment)
     source = without_domain(context, source, environment)
     tree, source = time_windowed(context, tree, source)
+    tree = with_grouping_id(tree, source.scope)
     items = _items(context, tree, source)
     aliases = {item.name.casefold(): item.tree for item in items if item.name}
     clauses = _Clauses.of(tree, aliases, source.scope)

@@ -7,7 +7,7 @@ the same row to the query. Functions that treat equals alike (rank, sums over a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -15,6 +15,7 @@ from sqlglot import exp
 from engine.algebra.nodes import Node, Window, Windowed
 from engine.algebra.scalars import Scalar, col
 from engine.compile import functions
+from engine.compile.lower.alike import alike
 from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Source
 from engine.compile.lower.expressions import over, windows_in
@@ -33,7 +34,7 @@ def with_named_windows(select: exp.Select, tree: exp.Expr) -> exp.Expr:
 
     def visit(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Window) and node.args.get("alias") is not None:
-            definition = named.get(node.alias.casefold())
+            definition = _defined(named, node.alias)
             if definition is not None:
                 spelled = node.copy()
                 spelled.set("alias", None)
@@ -47,6 +48,14 @@ def with_named_windows(select: exp.Select, tree: exp.Expr) -> exp.Expr:
     return tree.transform(visit)
 
 
+def _defined(named: Mapping[str, exp.Window], name: str) -> exp.Window | None:
+    """What a name stands for, which may be another name: WINDOW w1 AS w2."""
+    definition = named.get(name.casefold())
+    if definition is not None and definition.alias:
+        return _defined({each: named[each] for each in named if each != name.casefold()}, definition.alias)
+    return definition
+
+
 def windowed(context: Context, source: Source, trees: Sequence[exp.Expr]) -> Source:
     """The source with a column for each window function that `trees` ask for."""
     calls = {over(context, window, source).tree: window for tree in trees for window in windows_in(tree)}
@@ -57,7 +66,7 @@ def windowed(context: Context, source: Source, trees: Sequence[exp.Expr]) -> Sou
     known: dict[exp.Expr, Scalar] = {}
     found: dict[tuple[str, ...], dict[Scalar, Windowed]] = {}
     for tree in calls:
-        known[tree] = _canonical(context, tree, below, source.domain, found)
+        known[alike(tree)] = _canonical(context, tree, below, source.domain, found)
     node: Node = below.node()
     for partition, made in found.items():
         node = context.typed_window(Window(node, partition, tuple(made.values())))
@@ -92,6 +101,8 @@ def _canonical(
     domain: tuple[str, ...],
     found: dict[tuple[str, ...], dict[Scalar, Windowed]],
 ) -> Scalar:
+    if window.alias:
+        raise context.misread(window, f"this SELECT has no window named {window.alias}")
     tree = window.copy()
     function = tree.this
     for inner in list(_arguments(function)):
