@@ -48,6 +48,8 @@ _QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE)
 _LITERAL = "literal"
 #: marks a NOT that was written as a part of IS NOT
 _IS_NOT = "is_not"
+#: what a join may have beside its relation
+_PARTS_OF_JOIN = ("on", "using", "method", "side", "kind")
 #: TIMESTAMP is TIMESTAMPTZ to sqlglot
 _TYPES_OF_LITERALS = (
     exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ,
@@ -81,6 +83,9 @@ class Spark4(Spark):
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             name: parse for name, parse in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if name != "ANY"
         }
+
+        #: Spark tells a join without ON from one ON TRUE
+        ADD_JOIN_ON_TRUE = False
 
         TYPE_LITERAL_PARSERS: ClassVar[dict[exp.DType, Any]] = {
             **SparkParser.TYPE_LITERAL_PARSERS,
@@ -140,6 +145,8 @@ class Spark4(Spark):
             if is_comma and join is not None:
                 join.set("kind", None)
                 join.meta["comma"] = True
+            elif join is not None and not any(join.args.get(part) for part in _PARTS_OF_JOIN):
+                join.set("kind", "INNER")  # with no word at all it would be written as a comma
             return join
 
     class Generator(SparkGenerator):

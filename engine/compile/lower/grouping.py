@@ -152,6 +152,11 @@ def _is_hives(node: exp.Expr) -> bool:
 # ------------------------------------------------------------------ keys
 
 
+def keys_of(context: Context, select: exp.Select, items: Named, source: Source) -> tuple[exp.Expr, ...]:
+    """What stands behind GROUP BY, with names and places spelled out."""
+    return _keys(context, select, items, source).trees
+
+
 def _keys(context: Context, select: exp.Select, items: Named, source: Source) -> Keys:
     group = select.args.get("group")
     if group is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -15,7 +15,7 @@ from engine.compile.lower.correlation import seen_from, without_domain
 from engine.compile.lower.expressions import aggregates_in, own, with_aliases
 from engine.compile.lower.expressions import over as over_source
 from engine.compile.lower.generators import exploded, is_generator, lateral_views
-from engine.compile.lower.grouping import grouped, with_grouping_id
+from engine.compile.lower.grouping import grouped, keys_of, with_grouping_id
 from engine.compile.lower.ordering import Keys, limited, order_of, refuse_limit_without_order, with_outputs
 from engine.compile.lower.relations import from_clause
 from engine.compile.lower.subqueries import filtered, with_values
@@ -50,6 +50,7 @@ def lower_select(context: Context, tree: exp.Select, environment: Environment) -
     is_global = False
     when_missing: Mapping[exp.Expr, Scalar] = {}
     if clauses.is_aggregated(items):
+        source, tree, items, clauses = _with_subqueries_below(context, tree, source, items, clauses, environment)
         is_global = not _has_keys(tree)
         plain_global = is_global and as_value and clauses.having is None and clauses.qualify is None
         trees = [*(item.tree for item in items), *clauses.over_groups]
@@ -115,6 +116,10 @@ class _Clauses:
             offset,
             tree.args.get("group") is not None,
         )
+
+    def each(self, changed: Callable[[exp.Expr], exp.Expr]) -> _Clauses:
+        having, qualify, order = (part and changed(part) for part in (self.having, self.qualify, self.order))
+        return replace(self, having=having, qualify=qualify, order=order)
 
     @property
     def limits(self) -> bool:
@@ -215,6 +220,30 @@ def _with_earlier(tree: exp.Select, items: list[Item], scope: Scope) -> list[Ite
         if item.is_alias:
             aliases.setdefault(item.name.casefold(), spelled)
     return found
+
+
+def _with_subqueries_below(
+    context: Context, tree: exp.Select, source: Source, items: list[Item], clauses: _Clauses, environment: Environment
+) -> tuple[Source, exp.Select, list[Item], _Clauses]:
+    """Subqueries in keys of groups and in what is aggregated become columns of the rows that are grouped."""
+    parts = [*(item.tree for item in items), *clauses.over_groups]
+    calls = [call for part in parts for call in aggregates_in(part)]
+    changed: dict[exp.Expr, exp.Expr] = {}
+    for each in (*keys_of(context, tree, items_of(items), source), *calls):
+        if each not in changed and each.find(exp.Query) is not None:
+            source, changed[each] = with_values(context, source, each, environment)
+    if not changed:
+        return source, tree, items, clauses
+
+    def swapped(part: exp.Expr) -> exp.Expr:
+        return part.transform(lambda node: changed[node].copy() if node in changed else node)
+
+    group = tree.args.get("group")
+    if group is not None:
+        tree = tree.copy()
+        tree.set("group", swapped(group))
+    items = [replace(item, tree=swapped(item.tree)) for item in items]
+    return source, tree, items, clauses.each(swapped)
 
 
 def _with_subqueries(

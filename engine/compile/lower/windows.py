@@ -177,7 +177,7 @@ def _untied(
         return function, partition, [*keys, *ties], spec
     if whole:
         return function, partition, [*keys, *ties], _WHOLE
-    if isinstance(inner, exp.FirstValue | exp.First) and _starts_at_the_beginning(spec):
+    if isinstance(inner, exp.FirstValue | exp.First | exp.AnyValue) and _starts_at_the_beginning(spec):
         return function, partition, [*keys, *ties], _up_to_here()
     if isinstance(inner, exp.LastValue | exp.Last) and _ends_here(spec) and inner is function:
         # the last of its equals, which are a partition of their own
