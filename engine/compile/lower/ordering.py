@@ -31,6 +31,12 @@ def refuse_limit_without_order(context: Context, tree: exp.Expr) -> None:
         )
 
 
+def keeps_first(limit: exp.Expr | None, offset: exp.Expr | None) -> bool:
+    """LIMIT of one row or more, behind none."""
+    number = limit.args.get("expression") if limit is not None else None
+    return offset is None and isinstance(number, exp.Literal) and number.is_int and int(number.name) > 0
+
+
 def order_of(context: Context, order: exp.Expr | None, source: Source, visible: Sequence[Visible]) -> Keys:
     """What ORDER BY says, by place, by name of an output or by expression."""
     aliases = {each.name.casefold(): exp.column(exp.to_identifier(each.own)) for each in visible}

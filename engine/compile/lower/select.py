@@ -16,7 +16,7 @@ from engine.compile.lower.expressions import aggregates_in, own, with_aliases
 from engine.compile.lower.expressions import over as over_source
 from engine.compile.lower.generators import exploded, is_generator, lateral_views
 from engine.compile.lower.grouping import grouped, keys_of, with_grouping_id
-from engine.compile.lower.ordering import Keys, limited, order_of, refuse_limit_without_order, with_outputs
+from engine.compile.lower.ordering import Keys, keeps_first, limited, order_of, refuse_limit_without_order, with_outputs
 from engine.compile.lower.relations import from_clause
 from engine.compile.lower.subqueries import filtered, with_values
 from engine.compile.lower.time_windows import time_windowed
@@ -66,7 +66,7 @@ def lower_select(context: Context, tree: exp.Select, environment: Environment) -
     is_global = is_global and not any(is_generator(item.tree) for item in items)
     source, items = _generated(context, source, items)
     if clauses.limits and clauses.order is None:
-        if not has_one_row(source.node) or not _keeps_one(clauses):
+        if not has_one_row(source.node) or not keeps_first(clauses.limit, clauses.offset):
             refuse_limit_without_order(context, tree)
         clauses = replace(clauses, limit=None, offset=None)
     lowered = _outputs(context, source, items, clauses, bool(tree.args.get("distinct")))
@@ -75,12 +75,6 @@ def lower_select(context: Context, tree: exp.Select, environment: Environment) -
     return replace(
         lowered, one_row=only_row, at_most_one_row=lowered.at_most_one_row or is_global, when_missing=missing
     )
-
-
-def _keeps_one(clauses: _Clauses) -> bool:
-    """LIMIT of one row or more, behind none: of a single row it changes nothing."""
-    limit = clauses.limit.expression if clauses.limit is not None else None
-    return clauses.offset is None and isinstance(limit, exp.Literal) and limit.is_int and int(limit.name) > 0
 
 
 def items_of(items: Sequence[Item]) -> list[tuple[str, exp.Expr]]:

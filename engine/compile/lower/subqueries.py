@@ -39,6 +39,7 @@ from engine.compile.lower.context import Context, Environment, Source
 from engine.compile.lower.correlation import Correlated, compares_alike, lower_subquery, opened
 from engine.compile.lower.expressions import aggregates_in, over, own, windows_in
 from engine.compile.lower.negations import at_the_leaves, is_in, is_not_in
+from engine.compile.lower.ordering import keeps_first
 
 _SUBQUERIES = (exp.Exists, exp.Subquery, exp.Any, exp.All)
 
@@ -76,7 +77,8 @@ def _filtered_by(context: Context, source: Source, condition: exp.Expr, environm
         tree = tree.this
     match tree:
         case exp.Exists():
-            return _partners(context, source, tree.this, environment, lambda _: (), negated=negated)
+            query = _without_limit(tree.this)
+            return _partners(context, source, query, environment, lambda _: (), negated=negated)
         case exp.In() if is_in(tree):
             source, values = _operands(context, source, tree.this, environment)
             query = tree.args["query"]
@@ -142,6 +144,16 @@ def _partners(
     return replace(source, node=Exists(source.node, other, joined, negated))
 
 
+def _without_limit(query: exp.Expr) -> exp.Expr:
+    """Whether there is a row is decided by the first one: which one it is, and how many more, does not matter."""
+    if not keeps_first(query.args.get("limit"), query.args.get("offset")):
+        return query
+    query = query.copy()
+    query.set("limit", None)
+    query.set("order", None)
+    return query
+
+
 # ------------------------------------------------------------------ subqueries that are values
 
 
@@ -185,7 +197,7 @@ def _value(context: Context, source: Source, tree: exp.Expr, environment: Enviro
         case exp.Subquery():
             return _scalar(context, source, tree, environment)
         case exp.Exists():
-            return _exists(context, source, tree.this, environment)
+            return _exists(context, source, _without_limit(tree.this), environment)
         case exp.In():
             return _in(context, source, tree, environment)
         case exp.Not():
