@@ -38,6 +38,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "subqueries": (
         "in_subquery", "not_in_subquery", "in_pair", "exists", "not_exists", "scalar_subquery", "correlated",
         "correlated_inequality", "subquery_in_select", "subquery_in_having", "subquery_under_or",
+        "subquery_below_groups",
         "global_aggregate", "count",
     ),
     "lateral": ("lateral", "correlated"),

@@ -138,6 +138,8 @@ class Aggregates(Expressions):
         self, around: Around, source: Relation, fields: Fields, where: tuple[Scalar, ...], want: tuple[str, ...] | None
     ) -> Select:
         keys = self.keys(fields, want)
+        if keys and want is None and self.wants("subquery_below_groups", 0.06):
+            keys += self.flags(around, fields)
         grouping, is_total = self.grouping(keys)
         if not keys and not self.weights["global_aggregate"]:
             grouping = Grouping((Call("'const'", "string"),))
@@ -145,6 +147,11 @@ class Aggregates(Expressions):
         if want is None:
             values: list[Scalar] = [key for key in keys if self.chance(0.8)]
             values += [self.over_groups(fields, keys, grouping, grouped) for _ in range(self.few(1, 1, 2, 3))]
+            if self.wants("subquery_below_groups", 0.08):
+                values += [
+                    Call(self.choice(("SUM({})", "MAX({})", "COUNT(NULLIF({}, 0))")), "bigint", (flag,))
+                    for flag in self.flags(around, fields)
+                ]
         else:
             values = [self.of_type(type_, keys, fields, grouped) for type_ in want]
         items = tuple(Item(value, self.fresh("c")) for value in values)
@@ -153,6 +160,13 @@ class Aggregates(Expressions):
             # Of an empty input Spark makes no grand total and DuckDB one: with this, neither does.
             having = (Call("(COUNT(*) > 0)", "boolean"), *having)
         return Select(items, source, where, grouping, having)
+
+    def flags(self, around: Around, fields: Fields) -> tuple[Scalar, ...]:
+        """Whether a subquery says so, as a number; nothing where there is no place for one."""
+        found = self.subquery_predicate(around, fields)
+        if found is None:
+            return ()
+        return (Call("CASE WHEN {} THEN 1 ELSE 0 END", "int", (found,), "subquery_below_groups"),)
 
     def grouping(self, keys: tuple[Scalar, ...]) -> tuple[Grouping, bool]:
         """With ROLLUP and the like; whether there is a grand total."""

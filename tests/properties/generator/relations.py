@@ -171,9 +171,15 @@ class Relations(Windows):
             return None
         if kind == "using":
             shared = shared[: self.few(1, 1, 2)]
-        how = self.pick({"inner_join": 3, "left_join": 2, "full_join": 1, "right_join": 0.5})
+        shares = {"inner_join": 3, "left_join": 2, "full_join": 1, "right_join": 0.5}
+        if kind == "using":
+            # sqlglot writes no NATURAL SEMI JOIN that DuckDB understands
+            shares |= {"semi_join": 0.5, "anti_join": 0.5}
+        how = self.pick(shares)
         if not how:
             return None
+        if how in ("semi_join", "anti_join"):
+            return Join(left, right, WORDS[how], using=tuple(shared)), fields
         common = tuple(replace(mine[name], table="") for name in shared)
         rest = tuple(field for field in (*fields, *added) if field.name not in shared)
         join = Join(left, right, WORDS[how], using=tuple(shared), natural=kind == "natural_join")
