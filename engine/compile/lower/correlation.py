@@ -19,6 +19,7 @@ from engine.algebra.scalars import Scalar, all_of, coalesce, col, conjuncts, not
 from engine.algebra.trees import distinct, inner_join
 from engine.algebra.types import is_integer, parse_decimal
 from engine.compile.lower.context import Context, Environment, Lowered, Source
+from engine.compile.lower.expressions import is_own
 from engine.compile.scope import Scope, Visible
 
 NUMBER = "number"
@@ -120,11 +121,8 @@ def lower_subquery(
 ) -> Correlated:
     """A subquery in terms of the rows of `source`, which it may speak of."""
     environment = replace(environment, as_value=as_value)
-    around = _seen_from_inside(source)
-    every = Outer(around, tuple(c.name for c in source.node.columns), Empty(source.node.columns), users=None)
-    rehearsal = context.rehearsal()
-    rehearsal.lower(rehearsal, tree, replace(environment, outer=every))
-    used = tuple(every.found_columns)
+    every = _rehearsed(context, tree, source, environment)
+    around, used = every.scope, tuple(every.found_columns)
     if not used:
         return Correlated(context.lower(context, tree, replace(environment, outer=None)), (), None)
     types = source.node.types
@@ -136,6 +134,27 @@ def lower_subquery(
     lowered = context.lower(context, tree, replace(environment, outer=outer))
     pairs = tuple(zip(used, lowered.domain, strict=True)) if lowered.domain else ()
     return Correlated(lowered, pairs, domain)
+
+
+def _rehearsed(context: Context, tree: exp.Expr, source: Source, environment: Environment) -> Outer:
+    """What a subquery speaks of."""
+    columns = source.node.columns
+    every = Outer(_seen_from_inside(source), tuple(each.name for each in columns), Empty(columns), users=None)
+    rehearsal = context.rehearsal()
+    rehearsal.lower(rehearsal, tree, replace(environment, outer=every))
+    return every
+
+
+def columns_used(context: Context, tree: exp.Expr, source: Source, environment: Environment) -> frozenset[str]:
+    """Of the source, by an expression and by the subqueries in it."""
+    found: set[str] = set()
+    for node in tree.walk(prune=lambda each: isinstance(each, exp.Query)):
+        if isinstance(node, exp.Query):
+            found.update(_rehearsed(context, node, source, environment).found_columns)
+        elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            visible = source.scope.find(node.name, node.table or None)
+            found.update([node.name] if is_own(node) else (each.own for each in visible))
+    return frozenset(found)
 
 
 def _seen_from_inside(source: Source) -> Scope:

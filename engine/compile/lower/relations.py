@@ -16,7 +16,7 @@ from engine.compile.lower.expressions import column_named, scalar
 from engine.compile.lower.generators import generated, is_generator
 from engine.compile.lower.pivots import pivoted
 from engine.compile.lower.recursion import lower_itself, lower_recursive, names_itself
-from engine.compile.lower.subqueries import filtered
+from engine.compile.lower.subqueries import filtered, with_values_of
 from engine.compile.parse import naming_the_view
 from engine.compile.scope import Scope, Visible, aliased
 
@@ -208,9 +208,13 @@ def _join(context: Context, left: Source, join: exp.Join, select: exp.Expr, envi
     if shared is not None:
         return _join_using(context, left, right, shared, join, select, environment)
     condition = join.args.get("on")
-    if not side and condition is not None and condition.find(exp.Query) is not None:
-        both = _by_side(context, left, right, side, (), select, environment)
-        return filtered(context, both, condition, environment)
+    if condition is not None and condition.find(exp.Query) is not None:
+        if not side:
+            both = _by_side(context, left, right, side, (), select, environment)
+            return filtered(context, both, condition, environment)
+        (left, right), condition = with_values_of(context, (left, right), condition, environment)
+        join = join.copy()
+        join.set("on", condition)
     on = _condition(context, left, right, join, select, environment)
     return _by_side(context, left, right, side, on, select, environment)
 

@@ -36,10 +36,11 @@ from engine.algebra.scalars import (
 from engine.algebra.trees import inner_join
 from engine.algebra.types import is_orderable
 from engine.compile.lower.context import Context, Environment, Source
-from engine.compile.lower.correlation import Correlated, compares_alike, lower_subquery, opened
+from engine.compile.lower.correlation import Correlated, columns_used, compares_alike, lower_subquery, opened
 from engine.compile.lower.expressions import aggregates_in, over, own, windows_in
 from engine.compile.lower.negations import at_the_leaves, is_in, is_not_in
 from engine.compile.lower.ordering import keeps_first
+from engine.compile.scope import Scope
 
 _SUBQUERIES = (exp.Exists, exp.Subquery, exp.Any, exp.All)
 
@@ -159,16 +160,35 @@ def _without_limit(query: exp.Expr) -> exp.Expr:
 
 def with_values(context: Context, source: Source, tree: exp.Expr, environment: Environment) -> tuple[Source, exp.Expr]:
     """The source with a column for each subquery of an expression, and the expression over these columns."""
-    tree = at_the_leaves(tree)
+    (source,), tree = with_values_of(context, (source,), tree, environment)
+    return source, tree
+
+
+def with_values_of(
+    context: Context, sources: Sequence[Source], tree: exp.Expr, environment: Environment
+) -> tuple[Sequence[Source], exp.Expr]:
+    """The same for what speaks of several sources: each subquery belongs to the one that it speaks of."""
+    found, tree = list(sources), at_the_leaves(tree)
     while True:
         inner = _outermost(tree)
         if inner is None:
-            return source, tree
-        source, value = _value(context, source, inner, environment)
+            return found, tree
+        place = _spoken_of(context, found, inner, environment) if len(found) > 1 else 0
+        found[place], value = _value(context, found[place], inner, environment)
         spelled = _as_own(value.tree)
         if inner is tree:
-            return source, spelled
+            return found, spelled
         tree = _replaced(tree, inner, spelled)
+
+
+def _spoken_of(context: Context, sources: Sequence[Source], tree: exp.Expr, environment: Environment) -> int:
+    scope = Scope(tuple(each for source in sources for each in source.scope.columns))
+    both = Source(inner_join(tuple(source.node for source in sources), ()), scope)
+    names = columns_used(context, tree, both, environment)
+    place = next((place for place, source in enumerate(sources) if names <= source.node.names), None)
+    if place is None:
+        raise context.unsupported(tree, "a subquery that speaks of both sides of an outer join")
+    return place
 
 
 def _outermost(tree: exp.Expr) -> exp.Expr | None:
