@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from engine.algebra.nodes import Leaf, Recursion, Role, Scan
+from engine.algebra.nodes import Aggregate, Exists, Leaf, Node, OuterJoin, Recursion, Repeat, Role, Scan, Window
+from engine.algebra.trees import nodes_of
 from engine.compile.lower.context import Context, Definition, Itself, Lowered
 from engine.compile.scope import Visible
 from engine.records import Column
@@ -36,14 +37,30 @@ def lower_recursive(context: Context, definition: Definition) -> Lowered:
     name = context.names.fresh("recursive", cte.alias)
     itself = Itself(name, columns, tuple(names))
     step = context.lower(context, union.right, alone.with_definition(cte.alias, Definition(cte, alone, itself)))
-    if len(step.visible) != len(columns):
-        raise context.unsupported(cte, "a recursive WITH of this form")
+    if len(step.visible) != len(columns) or not _is_linear(step.node, name):
+        raise context.unsupported(union.right, "what a recursive WITH does with its own rows")
     # what is found has the types of what it begins with
     wanted = tuple(column.type for column in columns)
     made = context.cast_to(step.in_order(), wanted)
     root, renamed = context.renamed(Recursion(name, base.in_order(), made, tuple(c.name for c in columns)))
     visible = tuple(Visible("", each, renamed[old.own]) for each, old in zip(names, base.visible, strict=True))
     return Lowered(root, visible)
+
+
+def _is_linear(step: Node, name: str) -> bool:
+    """Spark lets a round grow row by row only; EXCEPT counts, which the text does not say but its tree does."""
+    itself = {id(node) for node in nodes_of(step) if isinstance(node, Scan) and node.leaf.name == name}
+    for node in nodes_of(step):
+        below = [each for each in node.inputs if id(each) in itself]
+        if below and isinstance(node, Aggregate | Window | Recursion | Repeat):
+            return False
+        if isinstance(node, OuterJoin) and (node.full or id(node.right) in itself) and below:
+            return False
+        if isinstance(node, Exists) and id(node.other) in itself:
+            return False
+        if below:
+            itself.add(id(node))
+    return True
 
 
 def lower_itself(context: Context, itself: Itself) -> Lowered:
