@@ -20,7 +20,7 @@ from engine.compile.lower.alike import alike
 from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Environment, Source
 from engine.compile.lower.correlation import seen_from
-from engine.compile.lower.expressions import aggregates_in, over, parts_of, resolved
+from engine.compile.lower.expressions import aggregates_in, over, parts_of, resolved, with_aliases
 from engine.compile.scope import Scope
 from engine.errors import UnsupportedOperator
 
@@ -175,7 +175,7 @@ def _keys(context: Context, select: exp.Select, items: Named, source: Source) ->
     parts: list[list[Set]] = []
     is_plain = True
     if group.args.get("all"):
-        return Keys((exp.column("all"),))
+        return Keys((exp.column("all"), *(spelled_key(context, each, items, source) for each in group.expressions)))
     if group.args.get("grouping_sets"):
         # GROUP BY a, b GROUPING SETS (…): the list before only names the keys
         for tree in group.expressions:
@@ -219,7 +219,7 @@ def spelled_key(context: Context, key: exp.Expr, items: Named, source: Source) -
     if isinstance(key, exp.Column) and not key.table and not source.scope.find_here(key.name):
         named = [tree for name, tree in items if name.casefold() == key.name.casefold()]
         return named[0] if named else key
-    return key
+    return with_aliases(key, {name.casefold(): tree for name, tree in reversed(items) if name}, source.scope)
 
 
 def _fields(key: exp.Expr) -> tuple[exp.Expr, ...]:
