@@ -96,8 +96,10 @@ class FakeLake:
     # The same in DuckDB's own words, for those who have them: nothing is parsed then.
 
     def append(self, name: str, select: str) -> None:
-        rows = self.rows(f"INSERT INTO {quoted(name)} {select} RETURNING *")
-        self._record(name, rows, 1, Change.APPEND)
+        self.db.execute(f'CREATE OR REPLACE TEMP TABLE "@added" AS {select}')
+        if self._count(f'INSERT INTO {quoted(name)} SELECT * FROM "@added"'):
+            self.db.execute(f'INSERT INTO {quoted(f"{name}@delta")} SELECT *, 1 FROM "@added"')
+            self.kinds.setdefault(name, Change.APPEND)
 
     def delete(self, name: str, where: str) -> None:
         self._note(name, f"SELECT *, -1 FROM {quoted(name)} {where}")

@@ -117,6 +117,8 @@ def _check(context: Context, tree: exp.Expr) -> None:
         match node:
             case exp.Query() | exp.Exists() | exp.Any() | exp.All():
                 raise context.unsupported(node, "a subquery here")
+            case exp.Star() if not is_star_alone(node):
+                raise context.unsupported(node, "* inside of a function, here,")
             case exp.Parameter() | exp.Placeholder():
                 raise context.misread(node, "a stream table has no parameters")
             case exp.Func() | exp.Anonymous():
@@ -125,10 +127,17 @@ def _check(context: Context, tree: exp.Expr) -> None:
                 pass
 
 
+def is_star_alone(star: exp.Expr) -> bool:
+    """count(*) counts rows, and asks for no column."""
+    return isinstance(star, exp.Star) and isinstance(star.parent, exp.Count) and not star.parent.expressions
+
+
 def _check_function(context: Context, node: exp.Expr) -> None:
     name = functions.name_of(node)
     if not name:
         return
+    if name == "arrays_zip":
+        raise context.unsupported(node, "arrays_zip, which names its fields after columns,")
     own = context.own_functions.get(name)
     kind = functions.kind(name) if own is None else own.kind
     makes_groups = kind is functions.Kind.GROUPING and not isinstance(node, exp.Grouping | exp.GroupingId)

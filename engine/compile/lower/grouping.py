@@ -12,6 +12,7 @@ from itertools import product
 
 from sqlglot import exp
 
+from engine.algebra.aggregates import count_rows
 from engine.algebra.nodes import Aggregate, Aggregation, Node, OuterJoin, Output, Project, UnionAll, keep
 from engine.algebra.scalars import Scalar, case, cast, coalesce, col, eq, lit, null, null_safe_eq
 from engine.algebra.types import is_orderable
@@ -82,6 +83,9 @@ def grouped(
         known.update(_grouping_calls(context, parts, source, key_columns, order, keys.sets, number))
         names = [*(renamed[name] for name in names), *([number] if keys.trees or len(keys.sets) > 1 else ())]
     names += source.domain
+    if not names and not calls:
+        # HAVING alone makes one group of all rows, of which nothing need be asked
+        calls[exp.Star()] = Aggregation(context.names.fresh("", "rows"), count_rows(), "")
     aggregate = context.typed_aggregate(
         Aggregate(inner, tuple(Output(name, col(name), "") for name in dict.fromkeys(names)), tuple(calls.values()))
     )

@@ -76,6 +76,8 @@ def relation(context: Context, tree: exp.Expr, environment: Environment) -> Sour
             return _of(context.lower(context, tree.this, environment), tree)
         case exp.Table():
             return _table(context, tree, environment)
+        case exp.Lateral(this=exp.Subquery() as query):
+            return _of(context.lower(context, query, environment), tree)  # nothing stands before it
         case exp.Subquery() if _is_join(tree.this):
             return _nested(context, tree, environment)
         case exp.Subquery() | exp.Values():

@@ -18,6 +18,7 @@ from engine.compile.lower.generators import exploded, is_generator, lateral_view
 from engine.compile.lower.grouping import grouped, keys_of, with_grouping_id
 from engine.compile.lower.ordering import Keys, keeps_first, limited, order_of, refuse_limit_without_order, with_outputs
 from engine.compile.lower.relations import from_clause
+from engine.compile.lower.stars import with_stars_spelled
 from engine.compile.lower.subqueries import filtered, with_values
 from engine.compile.lower.time_windows import time_windowed
 from engine.compile.lower.windows import windowed, with_named_windows
@@ -42,6 +43,7 @@ def lower_select(context: Context, tree: exp.Select, environment: Environment) -
     if where is not None:
         source = filtered(context, source, where.this, environment)
     source = without_domain(context, source, environment)
+    tree = with_stars_spelled(context, tree, lambda star: items_of(_starred(context, star, source)))
     tree, source = time_windowed(context, tree, source)
     tree = with_grouping_id(tree, source.scope)
     items = _items(context, tree, source)
