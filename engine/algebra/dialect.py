@@ -139,7 +139,7 @@ class Spark4(Spark):
             parse_bracket: bool = False,
             alias_tokens: Collection[TokenType] | None = None,
         ) -> exp.Join | None:
-            """FROM a, b is no CROSS JOIN to Spark, although it gives the same rows; and it binds less than JOIN."""
+            """FROM a, b is no CROSS JOIN to Spark, although it gives the same rows."""
             is_comma = self._curr is not None and self._curr.token_type is TokenType.COMMA
             join = super()._parse_join(skip_join_token, parse_bracket, alias_tokens)
             if is_comma and join is not None:

@@ -30,6 +30,7 @@ def _setting(
 FIXED_CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.relationPrecedence": "false",
     # a `${…}` in a query is the query's own text
     "spark.sql.variable.substitute": "false",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -35,7 +35,11 @@ def parsed(text: str) -> exp.Expr:
 
 @lru_cache(maxsize=32)
 def for_duckdb(text: str) -> str:
-    return parsed(text).sql("duckdb")
+    tree = parsed(text).copy()
+    for join in tree.find_all(exp.Join):
+        if join.meta.get("comma"):
+            join.set("kind", "CROSS")  # a comma binds less than JOIN to DuckDB, and not to Spark
+    return tree.sql("duckdb")
 
 
 class DuckAnalyzer:

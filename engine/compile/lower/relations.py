@@ -32,19 +32,11 @@ def from_clause(context: Context, select: exp.Select, environment: Environment) 
 def joined(
     context: Context, first: exp.Expr, joins: Sequence[exp.Join], select: exp.Expr, environment: Environment
 ) -> Source:
-    """A comma binds less than JOIN: what stands between commas is joined first."""
-    whole: Source | None = None
-    part = _started(context, first, select, environment)
+    """From left to right. To Spark a comma is a join like any other, which does not bind less than the rest."""
+    source = _started(context, first, select, environment)
     for join in joins:
-        is_lateral = isinstance(join.this, exp.Lateral)
-        if join.meta.get("comma") and not is_lateral:
-            whole = part if whole is None else _inner(whole, part, (), select, environment)
-            part = relation(context, join.this, environment)
-            continue
-        if is_lateral and whole is not None:
-            part, whole = _inner(whole, part, (), select, environment), None
-        part = _join(context, part, join, select, environment)
-    return part if whole is None else _inner(whole, part, (), select, environment)
+        source = _join(context, source, join, select, environment)
+    return source
 
 
 def _started(context: Context, tree: exp.Expr, select: exp.Expr, environment: Environment) -> Source:

@@ -103,6 +103,8 @@ def _join(context: Translating, node: exp.Join) -> exp.Expr:
     """A list as a relation: LATERAL VIEW in Spark, which sqlglot writes only of a comma or CROSS JOIN."""
     if node.kind in ("ASOF", "POSITIONAL") or node.method in ("ASOF", "POSITIONAL"):
         raise context.refused(node, f"{node.kind or node.method} JOIN")
+    if node.side in ("RIGHT", "FULL") and any(map(_is_comma, _before(node))):
+        raise context.refused(node, f"{node.side} JOIN behind a comma", "put the join in parentheses")
     unnested = node.this.this if isinstance(node.this, exp.Lateral) else node.this
     if isinstance(unnested, exp.Unnest) and (node.side or node.args.get("on") is not None):
         raise context.refused(node, "UNNEST in an outer join or with ON", "say CROSS JOIN UNNEST(…)")
@@ -110,6 +112,16 @@ def _join(context: Translating, node: exp.Join) -> exp.Expr:
     if isinstance(flattened, exp.Explode) and (node.side or node.args.get("on") is not None):
         raise context.refused(node, "FLATTEN in an outer join or with ON", "say OUTER => TRUE")
     return node
+
+
+def _before(node: exp.Join) -> list[exp.Join]:
+    joins: list[exp.Join] = node.parent.args.get("joins") or [] if node.parent is not None else []
+    return joins[: next((place for place, each in enumerate(joins) if each is node), 0)]
+
+
+def _is_comma(join: exp.Join) -> bool:
+    """To Spark it does not bind less than JOIN."""
+    return not any(join.args.get(part) for part in ("side", "kind", "method", "on", "using"))
 
 
 def _lateral(context: Translating, node: exp.Lateral) -> exp.Expr:

@@ -103,9 +103,6 @@ class Relations(Windows):
 
     def joined(self, around: Around, left: Relation, fields: Fields, is_last: bool) -> tuple[Relation, Fields]:
         shares = dict(JOINS)
-        if not is_last:
-            # JOIN binds closer than a comma, which may therefore only be the last.
-            del shares["comma_join"]
         if around.correlated:
             for kind in ("semi_join", "anti_join", "using", "natural_join"):
                 del shares[kind]
