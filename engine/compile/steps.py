@@ -15,7 +15,7 @@ from engine.algebra.nodes import Leaf, Node, Recursion, Role, Scan
 from engine.algebra.trees import nodes_of
 
 #: how many operators may be left of a statement, written out; a step costs a job, and planning grows with the square
-OPERATORS_MAX = 120
+OPERATORS_MAX = 60
 #: subtrees smaller than this are not worth a step, however often they are used
 _STEP_MIN = 4
 
