@@ -194,8 +194,9 @@ def without_domain(context: Context, source: Source, environment: Environment) -
     if not others or len(values) < len(source.domain):
         return source
     rest = tuple(each.substitute(values) for each in conditions)
-    kept = tuple(each for each in rest if not _is_of_itself(each))
-    kept += tuple(not_null(value) for value in dict.fromkeys(values.values()))
+    compared = tuple(dict.fromkeys(values.values()))
+    kept = tuple(each for each in rest if not any(_says_nothing_but(each, value) for value in compared))
+    kept += tuple(not_null(value) for value in compared)
     node = others[0] if len(others) == 1 else InnerJoin(others, ())
     own = {name: value.as_column or "" for name, value in values.items()}
     scope = source.scope.with_own(own)
@@ -275,9 +276,10 @@ def _equalities(condition: Scalar) -> tuple[tuple[str, Scalar], ...]:
     return tuple((one.as_column, other) for one, other in both if one.as_column)
 
 
-def _is_of_itself(condition: Scalar) -> bool:
+def _says_nothing_but(condition: Scalar, value: Scalar) -> bool:
+    """Does `value = value` stand there, which holds wherever the value is known?"""
     tree = condition.tree.unnest()
-    return isinstance(tree, exp.EQ) and tree.left.unnest() == tree.right.unnest()
+    return isinstance(tree, exp.EQ) and tree.left.unnest() == tree.right.unnest() == value.tree.unnest()
 
 
 def compares_alike(one: str, other: str) -> bool:
