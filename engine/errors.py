@@ -112,6 +112,14 @@ class QueryParseError(QueryError):
     exit_code = 2
 
 
+class NotSql(QueryParseError):
+    """Spark's own parser refuses it."""
+
+    @property
+    def code(self) -> str:
+        return QueryParseError.__name__
+
+
 class UnsupportedOperator(QueryError):
     pass
 

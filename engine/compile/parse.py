@@ -7,7 +7,7 @@ bounded size, and that what sqlglot understood can be pointed at.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +17,7 @@ from sqlglot.errors import SqlglotError
 
 from engine.algebra.dialect import Spark4
 from engine.compile import functions
+from engine.compile.outline import outlined
 from engine.compile.positions import position
 from engine.errors import (
     CycleDetected,
@@ -46,6 +47,8 @@ class ParsedQuery:
     named: tuple[str, ...]
     #: the views that it reads, also through others: each behind those that it reads itself
     views: tuple[ParsedView, ...] = ()
+    #: why it cannot be read, where only Spark may be able to: the tree is an outline then
+    unread: QueryParseError | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -71,6 +74,8 @@ class ParsedQuery:
 
     def rendered(self, pretty: bool = False) -> str:
         """The query as sqlglot understood it; Spark must find that it means the same as `text`."""
+        if self.unread is not None:
+            return self.text
         return self.tree.sql(dialect=Spark4, pretty=pretty)
 
 
@@ -80,11 +85,13 @@ class ParsedView:
     query: ParsedQuery
 
 
-def parse(text: str, limits: Limits | None = None, views: Iterable[View] = ()) -> ParsedQuery:
-    """The query together with the texts of the views that it reads; `views` are all there are."""
+def parse(
+    text: str, limits: Limits | None = None, views: Iterable[View] = (), relations: Collection[str] = ()
+) -> ParsedQuery:
+    """The query together with the texts of the views that it reads; `views` and `relations` are all there are."""
     limits = limits or Limits()
     known = {view.name.casefold(): view for view in views}
-    reader = _Reader(limits, known)
+    reader = _Reader(limits, known, relations)
     parsed = reader.query(text, ())
     if _size(parsed) > limits.max_nodes:
         raise _too_large(limits)
@@ -109,12 +116,13 @@ class _Reader:
     limits: Limits
     #: by folded name
     known: Mapping[str, View]
+    relations: Collection[str]
     #: each view once, behind those that it reads
     found: dict[str, ParsedView] = field(default_factory=dict)
 
     def query(self, text: str, inside: tuple[str, ...]) -> ParsedQuery:
         """`inside`: the views that lead here."""
-        alone = _parse_alone(text, self.limits)
+        alone = _parse_alone(text, self.limits, (*self.relations, *self.known))
         used: dict[str, ParsedView] = {}
         for name in alone.named:
             folded = name.casefold()
@@ -160,13 +168,13 @@ def place_of(query: ParsedQuery, name: str) -> Position | None:
     return next((places[v.name.casefold()] for v in leading if v.name.casefold() in places), None)
 
 
-def _parse_alone(text: str, limits: Limits) -> ParsedQuery:
+def _parse_alone(text: str, limits: Limits, names: Collection[str]) -> ParsedQuery:
     try:
         statements = [each for each in sqlglot.parse(text, dialect=Spark4) if each is not None]
     except RecursionError:
         raise _too_deep(limits) from None
     except SqlglotError as error:
-        raise parse_error(text, error) from None
+        return _outline(text, limits, names, parse_error(text, error))
     if not statements:
         raise QueryParseError("the query is empty", hint="write a SELECT")
     if len(statements) > 1:
@@ -183,6 +191,18 @@ def _parse_alone(text: str, limits: Limits) -> ParsedQuery:
     guard(tree, limits)
     _refuse_volatile(tree, text)
     return ParsedQuery(text, tree, _sources(tree))
+
+
+def _outline(text: str, limits: Limits, names: Collection[str], unread: QueryParseError) -> ParsedQuery:
+    try:
+        tree = outlined(text, names)
+    except SqlglotError:
+        raise unread from None
+    if tree is None:
+        raise unread
+    guard(tree, limits)
+    _refuse_volatile(tree, text)
+    return ParsedQuery(text, tree, _sources(tree), unread=unread)
 
 
 def unknown_relation(name: str, known: Iterable[str], where: Position | None) -> NotFound:

@@ -9,7 +9,8 @@ Pure but for the questions to Spark, which gives names and types and is asked th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -32,7 +33,7 @@ from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render, render_call
 from engine.compile.replay import replay_of
 from engine.compile.warnings import warnings_of
-from engine.errors import InvalidArgument, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
+from engine.errors import InvalidArgument, NotSql, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column, Notice, Reason, ReasonCode, View
@@ -88,7 +89,7 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     """The plan of a query, also when it can only be recomputed. Raises for what is wrong with the query itself."""
     began = time.perf_counter()
     asked = _Timed(analyzer)
-    parsed = parse(request.text, request.limits, request.views)
+    parsed = parse(request.text, request.limits, request.views, request.relations)
     sources = known_sources(parsed, request.relations)
     if not sources:
         raise QueryParseError(
@@ -96,10 +97,12 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
             hint="create an ordinary table instead",
         )
     for view in parsed.views:
-        with naming_the_view(view.name, place_of(parsed, view.name)):
+        with naming_the_view(view.name, place_of(parsed, view.name)), _read_by_spark(view.query):
             asked.show_view(view.name, view.query.text)
     pictures = [Picture("parse", parsed.rendered(pretty=True), None, _ms_since(began))]
-    visible, notices = _legal_names(asked.describe(parsed.text))
+    with _read_by_spark(parsed):
+        columns = asked.describe(parsed.text)
+    visible, notices = _legal_names(columns)
     relations = {name.casefold(): (name, request.relations[name]) for name in sources}
     known = functions.declared(
         [each.tree for each in parsed.texts], request.functions.immutable, asked.look_up, asked.kind_of
@@ -163,7 +166,7 @@ def _ruling(parsed: ParsedQuery, known: functions.Declared, request: Request, as
     """Raises for what may not be maintained; says why where it has to be recomputed."""
 
     def of(query: ParsedQuery) -> functions.Ruling:
-        return functions.rule(
+        ruling = functions.rule(
             functions.classify(query.tree, known.functions),
             query.text,
             full=request.full,
@@ -171,6 +174,9 @@ def _ruling(parsed: ParsedQuery, known: functions.Declared, request: Request, as
             opinion=asked.opinion(query.text),
             overruled=known.overruled,
         )
+        if query.unread is not None and ruling.volatility is not Volatility.IMMUTABLE:
+            raise query.unread  # what changes by itself is recomputed when it is due, for which its calls must be known
+        return ruling
 
     decisive = functions.Ruling(Volatility.IMMUTABLE)
     for view in parsed.views:
@@ -181,6 +187,33 @@ def _ruling(parsed: ParsedQuery, known: functions.Declared, request: Request, as
             decisive = found.in_view(view.name, place)
     found = of(parsed)
     return decisive if functions.worst(decisive.volatility, found.volatility) is decisive.volatility else found
+
+
+@contextmanager
+def _read_by_spark(query: ParsedQuery) -> Iterator[None]:
+    """What Spark cannot read either is no SQL, of which our own error tells more."""
+    try:
+        yield
+    except NotSql as error:
+        if query.unread is None:
+            raise
+        raise query.unread from error
+
+
+def _refuse_unread(parsed: ParsedQuery) -> None:
+    for view in parsed.views:
+        with naming_the_view(view.name, place_of(parsed, view.name)):
+            _refuse_unread_alone(view.query)
+    _refuse_unread_alone(parsed)
+
+
+def _refuse_unread_alone(query: ParsedQuery) -> None:
+    if query.unread is not None:
+        raise UnsupportedOperator(
+            f"Spark can read this query, and Trickle cannot: {query.unread.message}",
+            position=query.unread.position,
+            hint="write it in another way, or use refresh_mode = 'FULL'",
+        )
 
 
 @dataclass(frozen=True)
@@ -199,6 +232,7 @@ def _canonical(
     known: Mapping[str, functions.Function],
 ) -> tuple[Node, _Made]:
     began, before = time.perf_counter(), asked.spent_ms
+    _refuse_unread(parsed)
     try:
         lowered, context = lower(
             parsed,
@@ -316,6 +350,8 @@ def _legal_names(columns: tuple[Column, ...]) -> tuple[tuple[Column, ...], tuple
     """Output names that can be stored; an unnamed expression gets a name made from its text."""
     legal: list[Column] = []
     notices: list[Notice] = []
+    if not columns:
+        raise QueryParseError("the query has no columns", hint="name some in SELECT")
     for column in columns:
         name = column.name
         if any(char in ILLEGAL_IN_NAMES for char in name):

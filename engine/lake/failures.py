@@ -19,6 +19,7 @@ from engine.errors import (
     CommitConflict,
     NegativeMultiplicity,
     NotFound,
+    NotSql,
     PermissionDenied,
     Position,
     QueryParseError,
@@ -141,7 +142,7 @@ def of_query(error: BaseException, query: str) -> TrickleError:
             position=place,
         )
     if type(error).__name__ == "ParseException":
-        return QueryParseError("This is not SQL.", detail=_headline(error), position=place)
+        return NotSql("This is not SQL.", detail=_headline(error), position=place)
     if type(error).__name__ == "AnalysisException":
         return QueryParseError("Spark does not accept this query.", detail=_headline(error), position=place)
     failure = typed(error, "The analysis of the query")

@@ -192,7 +192,7 @@ class Plans:
     ) -> MaintenancePlan:
         """`views`: as they would be; otherwise as they are."""
         views = self._catalog.views() if views is None else views
-        parsed = parse(query, self._limits, views)
+        parsed = parse(query, self._limits, views, self.relations)
         analyzer = Analyzer(self._compute, self.relations)
         analyzer.show(parsed.sources)
         return compile_query(Request(query, self.relations, self._limits, views, full, rules or self._rules), analyzer)
@@ -204,9 +204,10 @@ class Plans:
             known = self._parsed.get(query)
         if known is not None and known[0] == views:
             return known[1]
-        parsed = parse(query, self._limits, views)
-        with self._lock:
-            self._parsed[query] = views, parsed
+        parsed = parse(query, self._limits, views, self.relations)
+        if parsed.unread is None:  # or else it depends on which relations there are
+            with self._lock:
+                self._parsed[query] = views, parsed
         return parsed
 
     def refuse_unknown(self, parsed: ParsedQuery) -> None:
@@ -216,7 +217,7 @@ class Plans:
     def sources_of(self, query: str, views: tuple[View, ...] | None = None) -> tuple[str, ...]:
         """What it reads, as it is called in the workspace; with other views than those of now, what it would read."""
         known = {name.casefold(): name for name in self.relations}
-        parsed = self.parsed(query) if views is None else parse(query, self._limits, views)
+        parsed = self.parsed(query) if views is None else parse(query, self._limits, views, known.values())
         return tuple(known.get(name.casefold(), name) for name in parsed.sources)
 
     def plan_of(self, table: StreamTable) -> MaintenancePlan:

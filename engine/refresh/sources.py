@@ -130,7 +130,7 @@ def views_naming(catalog: Catalog, limits: Limits, name: str) -> tuple[str, ...]
     return tuple(
         view.name
         for view in views
-        if name.casefold() in {each.casefold() for each in parse(view.query, limits, views).named}
+        if name.casefold() in {each.casefold() for each in parse(view.query, limits, views, (name,)).named}
     )
 
 

@@ -44,7 +44,7 @@ class Views:
             return ViewResult(there, replaced=False, changed=False)
         view = View(there.name if there else name, query, self._clock.now(), getpass.getuser())
         after = tuple({**before, name.casefold(): view}.values())
-        parsed = parse(query, self._limits, after)  # refuses circles
+        parsed = parse(query, self._limits, after, self._plans.relations)  # refuses circles
         self._compute.wait_ready()
         self._analyse(view, parsed, after)
         readers = self._readers(view.name) if there is not None else ()

@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from engine.algebra.dialect import Spark4
 from engine.compile import functions
+from engine.errors import NotSql
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column
@@ -55,7 +56,10 @@ class DuckAnalyzer:
         self.aggregates: set[str] = set()
 
     def describe(self, sql: str) -> tuple[Column, ...]:
-        tree = parsed(sql)
+        try:
+            tree = parsed(sql)
+        except SqlglotError as error:
+            raise NotSql("this is not SQL") from error
         assert isinstance(tree, exp.Query)
         self.asked[sql] = answer = described(tree, self.relations)
         return answer
@@ -211,8 +215,15 @@ def _select(tree: exp.Select, scope: _Scope) -> tuple[Column, ...]:
     for item in tree.expressions:
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):
-            left_out = {each.name.casefold() for each in star.args.get("except_") or ()}
-            columns = _star(item.table if isinstance(item, exp.Column) else "", sources, merged, scope)
+            left_out = {each.name.casefold() for each in star.args.get("except_") or () if not each.text("table")}
+            qualified = {
+                (each.text("table").casefold(), each.name.casefold()) for each in star.args.get("except_") or ()
+            }
+            some = [
+                (name, tuple(each for each in columns if (name.casefold(), each.name.casefold()) not in qualified))
+                for name, columns in sources
+            ]
+            columns = _star(item.table if isinstance(item, exp.Column) else "", some, merged, scope)
             if not columns:
                 columns = fields_of(scope.type_of(exp.column(item.args["table"].copy(), item.args.get("db"))))
             found.extend(each for each in columns if each.name.casefold() not in left_out)

@@ -188,12 +188,23 @@ def _starred(context: Context, expression: exp.Expr, source: Source) -> list[Ite
     if star.args.get("replace") or star.args.get("rename"):
         raise context.unsupported(expression, "* with REPLACE or RENAME")
     table = expression.table if isinstance(expression, exp.Column) else None
-    left_out = {each.name.casefold() for each in star.args.get("except_") or ()}
+    excepted = star.args.get("except_") or ()
     columns = source.scope.all_of(table or None)
     values = [Item(each.name, own(each.own)) for each in columns] or _fields(expression, source)
     if not values:
         raise context.misread(expression, f"{table}.* names no relation of this SELECT")
-    return [each for each in values if each.name.casefold() not in left_out]
+    names = {each.name.casefold() for each in excepted if not each.text("table")}
+    qualified = [each for each in excepted if each.text("table")]
+    trees = {tree for each in qualified for tree in _columns_named(context, each, source)}
+    return [each for each in values if each.name.casefold() not in names and each.tree not in trees]
+
+
+def _columns_named(context: Context, excepted: exp.Expr, source: Source) -> list[exp.Expr]:
+    """`t.a` in EXCEPT: a column of t, or a field of the column t, which leaves the rest of it."""
+    columns = source.scope.find(excepted.name, excepted.text("table"))
+    if not columns or excepted.text("db"):
+        raise context.unsupported(excepted, "EXCEPT of a field")
+    return [own(each.own) for each in columns]
 
 
 def _fields(expression: exp.Expr, source: Source) -> list[Item]:
