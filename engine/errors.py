@@ -110,14 +110,8 @@ class QueryError(TrickleError):
 
 class QueryParseError(QueryError):
     exit_code = 2
-
-
-class NotSql(QueryParseError):
-    """Spark's own parser refuses it."""
-
-    @property
-    def code(self) -> str:
-        return QueryParseError.__name__
+    #: was it Spark's parser that could not read it?
+    by_parser = False
 
 
 class UnsupportedOperator(QueryError):

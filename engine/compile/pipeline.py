@@ -33,7 +33,7 @@ from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render, render_call
 from engine.compile.replay import replay_of
 from engine.compile.warnings import warnings_of
-from engine.errors import InvalidArgument, NotSql, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
+from engine.errors import InvalidArgument, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column, Notice, Reason, ReasonCode, View
@@ -194,8 +194,8 @@ def _read_by_spark(query: ParsedQuery) -> Iterator[None]:
     """What Spark cannot read either is no SQL, of which our own error tells more."""
     try:
         yield
-    except NotSql as error:
-        if query.unread is None:
+    except QueryParseError as error:
+        if query.unread is None or not error.by_parser:
             raise
         raise query.unread from error
 

@@ -41,6 +41,8 @@ FIXED_CONF: Mapping[str, str] = {
     "spark.sql.groupByAliases": "true",
     # a `${…}` in a query is the query's own text
     "spark.sql.variable.substitute": "false",
+    # a total is joined to what is stored of it, which is one row on either side
+    "spark.sql.crossJoin.enabled": "true",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Spark's own old form of timestamps: delta-rs reads those before 1677 and after 2262 as others, silently
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

@@ -19,7 +19,6 @@ from engine.errors import (
     CommitConflict,
     NegativeMultiplicity,
     NotFound,
-    NotSql,
     PermissionDenied,
     Position,
     QueryParseError,
@@ -142,7 +141,9 @@ def of_query(error: BaseException, query: str) -> TrickleError:
             position=place,
         )
     if type(error).__name__ == "ParseException":
-        return NotSql("This is not SQL.", detail=_headline(error), position=place)
+        refused = QueryParseError("This is not SQL.", detail=_headline(error), position=place)
+        refused.by_parser = True
+        return refused
     if type(error).__name__ == "AnalysisException":
         return QueryParseError("Spark does not accept this query.", detail=_headline(error), position=place)
     failure = typed(error, "The analysis of the query")

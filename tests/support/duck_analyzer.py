@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from engine.algebra.dialect import Spark4
 from engine.compile import functions
-from engine.errors import NotSql
+from engine.errors import QueryParseError
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column
@@ -59,7 +59,9 @@ class DuckAnalyzer:
         try:
             tree = parsed(sql)
         except SqlglotError as error:
-            raise NotSql("this is not SQL") from error
+            refused = QueryParseError("this is not SQL")
+            refused.by_parser = True
+            raise refused from error
         assert isinstance(tree, exp.Query)
         self.asked[sql] = answer = described(tree, self.relations)
         return answer

@@ -38,10 +38,16 @@ Row = tuple[object, ...]
 STORED, NET, CHANGE_SET = "stored@table", "net@change", "change@set"
 #: from so many rows on, the old version of a table follows by its change instead of being copied
 LARGE = 2_000
+#: more than any test means to look at; a join of a join of a recursion can have billions
+ROWS_MAX = 1_000_000
 
 
 class Contradiction(AssertionError):
     """A change set does not fit what is stored: the protocol would refuse to commit it."""
+
+
+class TooManyRows(Exception):
+    """Nobody can look at them."""
 
 
 class FakeLake:
@@ -191,7 +197,10 @@ class FakeLake:
         return self.rows(f"SELECT {cast} FROM ({self.sql(tree)}) AS q")
 
     def rows(self, sql: str) -> list[Row]:
-        return self.db.execute(sql).fetchall()
+        found = self.db.execute(sql).fetchmany(ROWS_MAX)
+        if len(found) == ROWS_MAX:
+            raise TooManyRows(f"{ROWS_MAX:,} rows and more: {sql}")
+        return found
 
     def sql(self, tree: Node) -> str:
         """The tree as a query for DuckDB. Remembered: a full refresh is asked for after every step."""
