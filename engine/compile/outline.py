@@ -9,6 +9,7 @@ parenthesis for a function. What Spark itself thinks of the query is asked besid
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -24,7 +25,7 @@ def outlined(text: str, relations: Collection[str]) -> exp.Select | None:
     """A query of the same relations and functions; None where no relation is named. Raises for what has no words."""
     tokens = Spark4().tokenize(text)
     known = {name.casefold() for name in relations}
-    tables = [_table(token) for token in tokens if token.token_type is not TokenType.STRING and _is_in(token, known)]
+    tables = [_table(token) for before, token in pairwise([None, *tokens]) if token and _names(before, token, known)]
     if not tables:
         return None
     calls = [exp.Anonymous(this=token.text) for token in _called(tokens)]
@@ -35,8 +36,11 @@ def outlined(text: str, relations: Collection[str]) -> exp.Select | None:
     )
 
 
-def _is_in(token: Token, known: Collection[str]) -> bool:
-    return token.text.casefold() in known
+def _names(before: Token | None, token: Token, known: Collection[str]) -> bool:
+    """Behind a dot is a column, or a table of a schema."""
+    if before is not None and before.token_type is TokenType.DOT:
+        return False
+    return token.token_type is not TokenType.STRING and token.text.casefold() in known
 
 
 def _table(token: Token) -> exp.Table:

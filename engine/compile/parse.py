@@ -206,7 +206,7 @@ def _outline(text: str, limits: Limits, names: Collection[str], unread: QueryPar
 
 
 def unknown_relation(name: str, known: Iterable[str], where: Position | None) -> NotFound:
-    near = difflib.get_close_matches(name, list(known), n=1)
+    near = difflib.get_close_matches(name.rpartition(".")[2], list(known), n=1)
     return NotFound(
         f"there is no source, view or stream table named {name}",
         position=where,
@@ -218,7 +218,7 @@ def table_positions(query: ParsedQuery) -> dict[str, Position | None]:
     """Where each source is named first, by folded name."""
     found: dict[str, Position | None] = {}
     for table in query.tree.find_all(exp.Table):
-        found.setdefault(table.name.casefold(), position(table, query.text))
+        found.setdefault(_full_name(table).casefold(), position(table, query.text))
     return found
 
 
@@ -229,11 +229,18 @@ def _sources(tree: exp.Query) -> tuple[str, ...]:
     tables = sorted(tree.find_all(exp.Table), key=lambda table: table.this.meta.get("start", 0))
     for table in tables:
         if table.name and not _is_cte(table):
-            found.setdefault(table.name.casefold(), table.name)
+            found.setdefault(_full_name(table).casefold(), _full_name(table))
     return tuple(found.values())
 
 
+def _full_name(table: exp.Table) -> str:
+    """With catalog and schema, where they are written: such a table is another one than the source of its last name."""
+    return ".".join(part.name for part in table.parts)
+
+
 def _is_cte(table: exp.Table) -> bool:
+    if table.db:
+        return False
     name = table.name.casefold()
     scope: exp.Expr | None = table.parent
     inner: exp.Expr = table
