@@ -21,6 +21,7 @@ from engine.compile.lower.context import CallTyping, Context, Definition, Enviro
 from engine.compile.lower.correlation import NUMBER
 from engine.compile.lower.expressions import OWN_AGGREGATE, refuse_odd_call
 from engine.compile.lower.parts import refuse_unknown_parts
+from engine.compile.lower.patterns import with_patterns_spelled
 from engine.compile.lower.queries import lower_query
 from engine.compile.parse import ParsedQuery, naming_the_view, place_of
 
@@ -37,6 +38,7 @@ def lower(
 
     What its functions may do has been ruled on before: what changes by itself is taken for what it is at one moment.
     """
+    query = with_patterns_spelled(query)
     for number, node in enumerate(chain.from_iterable(each.tree.walk() for each in query.texts)):
         node.meta[NUMBER] = number
     context = Context(

@@ -115,7 +115,7 @@ def _column(context: Context, node: exp.Column, scope: Scope) -> exp.Expr:
 def _check(context: Context, tree: exp.Expr) -> None:
     for node in tree.walk():
         match node:
-            case exp.Query() | exp.Exists() | exp.Any() | exp.All():
+            case exp.Query() | exp.Exists():
                 raise context.unsupported(node, "a subquery here")
             case exp.Star() if not is_star_alone(node):
                 raise context.unsupported(node, "* inside of a function, here,")

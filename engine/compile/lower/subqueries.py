@@ -26,7 +26,6 @@ from engine.algebra.scalars import (
     is_null,
     lit,
     lt,
-    negation,
     not_null,
     null,
     null_safe_eq,
@@ -42,7 +41,7 @@ from engine.compile.lower.negations import at_the_leaves, is_in, is_not_in
 from engine.compile.lower.ordering import keeps_first
 from engine.compile.scope import Scope
 
-_SUBQUERIES = (exp.Exists, exp.Subquery, exp.Any, exp.All)
+_SUBQUERIES = (exp.Exists, exp.Subquery)
 
 
 def filtered(context: Context, source: Source, condition: exp.Expr, environment: Environment) -> Source:
@@ -91,18 +90,6 @@ def _filtered_by(context: Context, source: Source, condition: exp.Expr, environm
                 lambda ys: _equal(context, tree, values, ys, negated),
                 negated=negated,
             )
-        case exp.Binary() if isinstance(tree.right, exp.Any | exp.All):
-            every = isinstance(tree.right, exp.All)
-            source, values = _operands(context, source, tree.left, environment)
-            kind, query = type(tree), tree.right.this
-
-            def compared(ys: tuple[str, ...]) -> tuple[Scalar, ...]:
-                holds = Scalar(kind(this=values[0].tree.copy(), expression=col(ys[0]).tree))
-                if every:
-                    return (coalesce(negation(holds), true()),) if not negated else (negation(holds),)
-                return (coalesce(holds, true()),) if negated else (holds,)
-
-            return _partners(context, source, query, environment, compared, negated=negated != every)
         case _:
             source, changed = with_values(context, source, condition, environment)
             return replace(source, node=Filter(source.node, over(context, changed, source)))
@@ -199,8 +186,6 @@ def _outermost(tree: exp.Expr) -> exp.Expr | None:
     for node in tree.walk():
         if isinstance(node, _SUBQUERIES) or is_in(node):
             return node
-        if isinstance(node, exp.Binary) and isinstance(node.right, exp.Any | exp.All):
-            return node
     return None
 
 
@@ -220,10 +205,8 @@ def _value(context: Context, source: Source, tree: exp.Expr, environment: Enviro
             return _exists(context, source, _without_limit(tree.this), environment)
         case exp.In():
             return _in(context, source, tree, environment)
-        case exp.Not():
+        case _:  # NOT around IN
             return _not_in(context, source, tree.this.unnest(), environment)
-        case _:
-            raise context.unsupported(tree, "a comparison with ANY or ALL that is not a condition of its own")
 
 
 def _scalar(context: Context, source: Source, tree: exp.Expr, environment: Environment) -> tuple[Source, Scalar]:
