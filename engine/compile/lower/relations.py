@@ -192,24 +192,24 @@ def _join(context: Context, left: Source, join: exp.Join, select: exp.Expr, envi
         return _lateral(context, left, join, select, environment)
     right = relation(context, join.this, environment)
     side, kind = join.side, join.kind
-    shared = _shared(context, left, right, join)
-    if kind in ("SEMI", "ANTI"):
-        if shared is not None:
-            on = _equal(context, left, right, shared, join)
-        else:
-            on = _condition(context, left, right, join, select, environment)
-        return replace(left, node=Exists(left.node, right.node, on, negated=kind == "ANTI"))
-    if shared is not None:
-        return _join_using(context, left, right, shared, join, select, environment)
+    keeps_left = kind in ("SEMI", "ANTI")
     condition = join.args.get("on")
     if condition is not None and condition.find(exp.Query) is not None:
-        if not side:
+        if not side and not keeps_left:
             both = _by_side(context, left, right, side, (), select, environment)
             return filtered(context, both, condition, environment)
         (left, right), condition = with_values_of(context, (left, right), condition, environment)
         join = join.copy()
         join.set("on", condition)
-    on = _condition(context, left, right, join, select, environment)
+    shared = _shared(context, left, right, join)
+    if shared is not None and not keeps_left:
+        return _join_using(context, left, right, shared, join, select, environment)
+    if shared is not None:
+        on = _equal(context, left, right, shared, join)
+    else:
+        on = _condition(context, left, right, join, select, environment)
+    if keeps_left:
+        return replace(left, node=Exists(left.node, right.node, on, negated=kind == "ANTI"))
     return _by_side(context, left, right, side, on, select, environment)
 
 
