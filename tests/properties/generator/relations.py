@@ -101,14 +101,18 @@ class Relations(Windows):
 
     # ---------------------------------------------------------------- joins
 
-    def joined(self, around: Around, left: Relation, fields: Fields, is_last: bool) -> tuple[Relation, Fields]:
+    def joined(
+        self, around: Around, left: Relation, fields: Fields, is_last: bool, *, in_parentheses: bool = False
+    ) -> tuple[Relation, Fields]:
         shares = dict(JOINS)
         if around.correlated:
             for kind in ("semi_join", "anti_join", "using", "natural_join"):
                 del shares[kind]
         if self.products_left <= 0:
             del shares["cross_join"]
-            shares.pop("comma_join", None)
+            del shares["comma_join"]
+        elif in_parentheses:
+            del shares["comma_join"]  # Spark has none there
         kind = self.pick(shares)
         if not kind:
             return left, fields
@@ -118,7 +122,7 @@ class Relations(Windows):
             return self.lateral(around, left, fields, is_last)
         right, added = self.member(around)
         if self.relations_left > 0 and self.wants("nested_join", 0.1):
-            right, added = self.joined(around, right, added, is_last=False)
+            right, added = self.joined(around, right, added, is_last=False, in_parentheses=True)
         if kind in ("using", "natural_join"):
             merged = self.merged(kind, left, fields, right, added)
             if merged is not None:
