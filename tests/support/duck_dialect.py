@@ -43,7 +43,17 @@ def _equal(writer: Generator, node: exp.EQ) -> str:
     return writer.binary(node, "=")
 
 
+def _of_the_greatest(writer: Generator, node: exp.ArgMax | exp.ArgMin) -> str:
+    """A NULL that belongs to the greatest order is the answer; DuckDB's other function looks for the next."""
+    name = "ARG_MAX" if isinstance(node, exp.ArgMax) else "ARG_MIN"
+    if node.args.get("count"):
+        return writer.func(name, node.this, node.expression, node.args["count"])
+    return writer.func(f"{name}_NULL", node.this, node.expression)
+
+
 def write_as_spark_means_it() -> None:
+    DuckDB.Generator.TRANSFORMS[exp.ArgMax] = _of_the_greatest
+    DuckDB.Generator.TRANSFORMS[exp.ArgMin] = _of_the_greatest
     DuckDB.Generator.TRANSFORMS[exp.CountIf] = _count_if
     DuckDB.Generator.TRANSFORMS[exp.In] = _in
     DuckDB.Generator.TRANSFORMS[exp.Not] = _not

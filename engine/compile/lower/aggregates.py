@@ -50,7 +50,7 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, below:
             return Made(Scalar(exp.Count(this=exp.Star(), big_int=True)), "")
         chosen = case((condition, lit(1)))
         return Made(Scalar(exp.Count(this=col(below.column(chosen, "counted")).tree, big_int=True)), "if")
-    made = _Arguments(resolve, below.column, condition)
+    made = _Arguments(resolve, below.column, condition, 0 if condition is None else _silencing(context, call))
     if isinstance(call, _PUT_IN_ORDER):
         context.made_unique.append(f"{functions.name_of(call)} goes by its values, where the order is not determined")
     if isinstance(call, exp.GroupConcat):
@@ -74,11 +74,13 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, below:
 
 @dataclass
 class _Arguments:
-    """Arguments become plain columns. FILTER becomes NULL in the first, which no aggregate looks at."""
+    """Arguments become plain columns. FILTER becomes NULL in the one that makes the function pass over a row."""
 
     resolve: Resolve
     computed: Callable[[Scalar, str], str]
     condition: Scalar | None
+    #: the place of that argument
+    silencing: int
 
     def into(self, call: exp.Expr) -> str:
         inner = call.this if isinstance(call.this, exp.Distinct) else call
@@ -87,16 +89,26 @@ class _Arguments:
         for index, part in enumerate(parts):
             if isinstance(part, exp.Literal | exp.Boolean | exp.Null) and index > 0:
                 continue
-            name = self.column(part, call.key, first=index == 0)
+            name = self.column(part, call.key, silencing=index == self.silencing)
             hint = hint or name
             part.replace(col(name).tree)
         return hint
 
-    def column(self, part: exp.Expr, hint: str, *, first: bool) -> str:
+    def column(self, part: exp.Expr, hint: str, *, silencing: bool) -> str:
         value = self.resolve(part)
-        if first and self.condition is not None:
+        if silencing and self.condition is not None:
             value = case((self.condition, value))
         return self.computed(value, hint)
+
+
+def _silencing(context: Context, call: exp.Expr) -> int:
+    """Which argument's NULL makes a row as good as not there."""
+    if isinstance(call, exp.ArgMax | exp.ArgMin):
+        return 1  # the greatest order may belong to a NULL
+    known = functions.AGGREGATES.get(functions.name_of(call))
+    if known is None or not known.skips_nulls:
+        raise context.unsupported(call, f"{written_name(context, call)}, which may count NULLs, with FILTER")
+    return 0
 
 
 def _one_for_any(context: Context, call: exp.Expr) -> exp.Expr:
@@ -129,7 +141,7 @@ def _joined_text(call: exp.GroupConcat, made: _Arguments) -> Made:
     value = order.this if order is not None else call.this
     only_once = isinstance(value, exp.Distinct)
     written = value.expressions[0] if only_once else value
-    name = made.column(written, "text", first=True)
+    name = made.column(written, "text", silencing=True)
     keys = [_key(each, made) for each in (order.expressions if order is not None else ())]
     if not any(key.this.name == name for key in keys):
         keys.append(ordered(col(name)))
@@ -143,7 +155,7 @@ def _joined_text(call: exp.GroupConcat, made: _Arguments) -> Made:
 def _key(item: exp.Ordered, made: _Arguments, *, first: bool = False) -> exp.Ordered:
     descending, given = bool(item.args.get("desc")), item.args.get("nulls_first")
     nulls_first = bool(given) if given is not None else not descending
-    name = made.column(item.this, "order", first=first)
+    name = made.column(item.this, "order", silencing=first)
     return ordered(col(name), descending=descending, nulls_first=nulls_first)
 
 
