@@ -228,7 +228,7 @@ def _sources(tree: exp.Query) -> tuple[str, ...]:
     # Breadth does not follow the text; the offset does.
     tables = sorted(tree.find_all(exp.Table), key=lambda table: table.this.meta.get("start", 0))
     for table in tables:
-        if table.name and not _is_cte(table):
+        if table.name and cte_of(table) is None:
             found.setdefault(_full_name(table).casefold(), _full_name(table))
     return tuple(found.values())
 
@@ -238,29 +238,29 @@ def _full_name(table: exp.Table) -> str:
     return ".".join(part.name for part in table.parts)
 
 
-def _is_cte(table: exp.Table) -> bool:
+def cte_of(table: exp.Table) -> exp.CTE | None:
+    """The common table expression that a name in FROM means, where it means one."""
     if table.db:
-        return False
-    name = table.name.casefold()
+        return None
     scope: exp.Expr | None = table.parent
     inner: exp.Expr = table
     while scope is not None:
         with_ = scope.args.get("with_")
         if with_ is not None and with_ is not inner:
-            if any(cte.alias.casefold() == name for cte in with_.expressions):
-                return True
+            visible = with_.expressions
         elif isinstance(scope, exp.With):
             # Inside the list, only what stands before is visible, and oneself if it is recursive.
             itself = 1 if scope.args.get("recursive") else 0
-            earlier = scope.expressions[: _index(scope.expressions, inner) + itself]
-            if any(cte.alias.casefold() == name for cte in earlier):
-                return True
-            inner, scope = scope, scope.parent
-            if scope is not None:
-                inner, scope = scope, scope.parent
-            continue
+            visible = scope.expressions[: _index(scope.expressions, inner) + itself]
+            inner = scope
+            scope = scope.parent
+        else:
+            visible = []
+        found = next((cte for cte in reversed(visible) if cte.alias.casefold() == table.name.casefold()), None)
+        if found is not None or scope is None:
+            return found
         inner, scope = scope, scope.parent
-    return False
+    return None
 
 
 def _index(expressions: list[exp.Expr], wanted: exp.Expr) -> int:

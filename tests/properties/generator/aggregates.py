@@ -91,11 +91,14 @@ class Aggregates(Expressions):
         if self.chance(0.4):
             value = self.scalar("string", fields)
             return Call(
-                f"{word}({{0}}, CONCAT({{1}}, '|', {{0}}))", "string", (value, self.scalar("string", fields)), "max_by"
+                f"{word}({{0}}, CONCAT({{1}}, '|', COALESCE({{0}}, '~')))",
+                "string",
+                (value, self.scalar("string", fields)),
+                "max_by",
             )
         rank = self.scalar("int", fields)
         return Call(
-            f"{word}({{0}}, ({{1}} * 10000 + {{0}} % 1000))",
+            f"{word}({{0}}, ({{1}} * 10000 + COALESCE({{0}} % 1000, -5000)))",
             "int",
             (Call("({} % 1000)", "int", (value,)), rank),
             "max_by",
