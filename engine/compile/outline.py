@@ -36,6 +36,13 @@ def outlined(text: str, relations: Collection[str]) -> exp.Select | None:
     )
 
 
+def program_in(text: str) -> int | None:
+    """Where rows are handed to a program: TRANSFORM, MAP and REDUCE … USING 'command'."""
+    following = pairwise(Spark4().tokenize(text))
+    pair = (TokenType.USING, TokenType.STRING)
+    return next((one.start for one, other in following if (one.token_type, other.token_type) == pair), None)
+
+
 def _names(before: Token | None, token: Token, known: Collection[str]) -> bool:
     """Behind a dot is a column, or a table of a schema."""
     if before is not None and before.token_type is TokenType.DOT:

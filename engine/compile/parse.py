@@ -17,8 +17,8 @@ from sqlglot.errors import SqlglotError
 
 from engine.algebra.dialect import Spark4
 from engine.compile import functions
-from engine.compile.outline import outlined
-from engine.compile.positions import position
+from engine.compile.outline import outlined, program_in
+from engine.compile.positions import position, position_at
 from engine.errors import (
     CycleDetected,
     NotFound,
@@ -47,6 +47,8 @@ class ParsedQuery:
     named: tuple[str, ...]
     #: the views that it reads, also through others: each behind those that it reads itself
     views: tuple[ParsedView, ...] = ()
+    #: the tree with its hints, which say how to compute and not what; None where it has none
+    hinted: exp.Query | None = None
     #: why it cannot be read, where only Spark may be able to: the tree is an outline then
     unread: QueryParseError | None = None
 
@@ -76,7 +78,13 @@ class ParsedQuery:
         """The query as sqlglot understood it; Spark must find that it means the same as `text`."""
         if self.unread is not None:
             return self.text
-        return self.tree.sql(dialect=Spark4, pretty=pretty)
+        return (self.hinted or self.tree).sql(dialect=Spark4, pretty=pretty)
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """Those of its own text."""
+        found = self.hinted.find_all(exp.Hint) if self.hinted is not None else ()
+        return tuple(each.sql(dialect=Spark4) for hint in found for each in hint.expressions)
 
 
 @dataclass(frozen=True)
@@ -190,14 +198,21 @@ def _parse_alone(text: str, limits: Limits, names: Collection[str]) -> ParsedQue
         )
     guard(tree, limits)
     _refuse_volatile(tree, text)
-    return ParsedQuery(text, tree, _sources(tree))
+    hinted = tree if tree.find(exp.Hint) is not None else None
+    if hinted is not None:
+        tree = hinted.copy()
+        for hint in list(tree.find_all(exp.Hint)):
+            hint.pop()
+    return ParsedQuery(text, tree, _sources(tree), hinted=hinted)
 
 
 def _outline(text: str, limits: Limits, names: Collection[str], unread: QueryParseError) -> ParsedQuery:
     try:
-        tree = outlined(text, names)
+        tree, script = outlined(text, names), program_in(text)
     except SqlglotError:
         raise unread from None
+    if script is not None:
+        raise _runs_a_program(position_at(text, script))
     if tree is None:
         raise unread
     guard(tree, limits)
@@ -290,6 +305,9 @@ def _too_deep(limits: Limits) -> QueryTooComplex:
 
 
 def _refuse_volatile(tree: exp.Expr, text: str) -> None:
+    script = tree.find(exp.QueryTransform)
+    if script is not None:
+        raise _runs_a_program(position(script, text))
     for call in tree.find_all(exp.Func):
         name = functions.name_of(call)
         if functions.is_forbidden(name):
@@ -298,6 +316,14 @@ def _refuse_volatile(tree: exp.Expr, text: str) -> None:
                 position=position(call, text),
                 hint="compute its value in the source",
             )
+
+
+def _runs_a_program(where: Position | None) -> VolatileFunction:
+    return VolatileFunction(
+        "TRANSFORM … USING runs a program outside the query and is never allowed in a stream table",
+        position=where,
+        hint="compute its value in the source",
+    )
 
 
 def parse_error(text: str, error: SqlglotError, dialect: str = "Spark") -> QueryParseError:

@@ -253,9 +253,12 @@ def _canonical(
     picture = Picture("lower", root, None, took_ms)
     optimized = optimize(root, rules)
     notices: tuple[Notice, ...] = ()
+    if parsed.hints:
+        text = f"the hint {', '.join(parsed.hints)} speaks of computing the whole query, and not of maintaining it"
+        notices = (Notice(text),)
     if context.ignored_order is not None:
         text = f"ORDER BY ({context.ignored_order}) has no effect: a stored table has no order"
-        notices = (Notice(text, "order when you read it"),)
+        notices += (Notice(text, "order when you read it"),)
     unique = (*dict.fromkeys(context.made_unique), *by_sums)
     notices += tuple(Notice(text) for text in unique)
     return optimized.root, _Made((picture, *optimized.pictures), notices, unique)
