@@ -99,6 +99,13 @@ class Spark4(Spark):
                     token.token_type = TokenType.VAR
             return super().parse(raw_tokens, sql)
 
+        def _parse_types(self, check_func: bool = False, *options: Any, **others: Any) -> exp.Expr | None:
+            """`void`, where nothing but a type can stand: sqlglot has no word for it."""
+            if not check_func and self._curr and self._curr.text.upper() == "VOID":
+                self._advance()
+                return exp.DataType(this=exp.DType.NULL)
+            return super()._parse_types(check_func, *options, **others)
+
         def _parse_column_ops(self, this: exp.Expr | None) -> exp.Expr | None:
             """The tokenizer makes 2 :: BIGINT of 2L: three tokens in the place of one."""
             number, cast = self._prev, self._curr
@@ -152,6 +159,7 @@ class Spark4(Spark):
     class Generator(SparkGenerator):
         #: sqlglot would lift a WITH out of a derived table, where its names can clash; Spark needs no such help
         EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
+        TYPE_MAPPING: ClassVar[dict[Any, str]] = {**SparkGenerator.TYPE_MAPPING, exp.DType.NULL: "VOID"}
         #: QUALIFY and exact percentiles are Spark's own by now, and need no other words
         TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = {
             **{kind: made for kind, made in SparkGenerator.TRANSFORMS.items() if kind is not exp.WithinGroup},

@@ -114,6 +114,8 @@ def data_type(spelled: str) -> exp.DataType:
 
 @cache
 def _parsed_type(spelled: str) -> exp.DataType:
+    if spelled == "void":
+        return exp.DataType(this=exp.DType.NULL)  # of a NULL that nothing gives a type
     return exp.DataType.build(spelled, dialect="spark")
 
 

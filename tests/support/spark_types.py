@@ -283,7 +283,7 @@ def _literal(tree: exp.Literal) -> str:
 
 
 #: other words for the same type
-SPELLED = {"decimal": "decimal(10,0)", "timestamp_ltz": "timestamp", "timestampltz": "timestamp"}
+SPELLED = {"null": "void", "decimal": "decimal(10,0)", "timestamp_ltz": "timestamp", "timestampltz": "timestamp"}
 
 
 def _cast(tree: exp.Cast) -> str:
