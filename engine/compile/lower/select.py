@@ -12,7 +12,7 @@ from engine.algebra.scalars import Scalar, col, data_type, field
 from engine.algebra.trees import distinct, has_one_row
 from engine.compile.lower.context import Context, Environment, Lowered, Source
 from engine.compile.lower.correlation import seen_from, without_domain
-from engine.compile.lower.expressions import aggregates_in, own, with_aliases
+from engine.compile.lower.expressions import aggregates_in, in_place, is_own, own, with_aliases
 from engine.compile.lower.expressions import over as over_source
 from engine.compile.lower.generators import exploded, is_generator, lateral_views
 from engine.compile.lower.grouping import grouped, keys_of, with_grouping_id
@@ -98,7 +98,12 @@ class _Clauses:
     def of(tree: exp.Select, aliases: Mapping[str, exp.Expr], scope: Scope) -> _Clauses:
         def spelled(name: str) -> exp.Expr | None:
             clause = tree.args.get(name)
-            return with_named_windows(tree, with_aliases(_as_condition(clause), aliases, scope)) if clause else None
+            if not clause:
+                return None
+            condition = _as_condition(clause)
+            if name == "having":
+                condition = _with_outputs_of_groups(tree, condition, aliases)
+            return with_named_windows(tree, with_aliases(condition, aliases, scope))
 
         limit, offset = tree.args.get("limit"), tree.args.get("offset")
         order = tree.args.get("order") if limit is not None or offset is not None else None
@@ -143,6 +148,28 @@ def _as_condition(clause: exp.Expr) -> exp.Expr:
     if isinstance(clause, exp.Qualify) or isinstance(plain, exp.Predicate | exp.Connector | exp.Not):
         return condition
     return exp.Cast(this=condition.copy(), to=data_type("boolean"))
+
+
+def _with_outputs_of_groups(tree: exp.Select, having: exp.Expr, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
+    """Among groups only keys and aggregates are known: any other name in HAVING is that of an output."""
+    group = tree.args.get("group")
+    if group is not None and group.args.get("all"):
+        return having
+    keys = {column.name.casefold() for column in group.find_all(exp.Column)} if group is not None else set()
+    for place in group.expressions if group is not None else ():
+        if place.is_int and 0 < int(place.name) <= len(tree.expressions):
+            keys |= {column.name.casefold() for column in tree.expressions[int(place.name) - 1].find_all(exp.Column)}
+    inside = {id(part) for each in (*aggregates_in(having), *having.find_all(exp.Query)) for part in each.walk()}
+    changed = having.copy()
+    for column, written in zip(list(changed.find_all(exp.Column)), list(having.find_all(exp.Column)), strict=True):
+        name = column.name.casefold()
+        if id(written) not in inside and not column.table and not is_own(column) and name not in keys:
+            named = aliases.get(name)
+            if named is not None and any(aggregates_in(named)):
+                if column is changed:
+                    return in_place(named)
+                column.replace(in_place(named))
+    return changed
 
 
 def _note_order(context: Context, tree: exp.Select) -> None:
