@@ -18,6 +18,11 @@ QUERIES = {
     "newest": "SELECT * FROM events QUALIFY row_number() OVER (PARTITION BY id ORDER BY at DESC) = 1",
     "top": "SELECT id, attrs FROM events ORDER BY at, id LIMIT 2",
     "latest_attrs": "SELECT id, max_by(attrs, at) AS attrs, any_value(at) AS at FROM events GROUP BY id",
+    "above_the_mean": (
+        "SELECT id FROM events e WHERE at >= (SELECT max(at) FROM events o WHERE o.id = e.id)"
+        " AND EXISTS (SELECT id, count(*) FROM events o WHERE o.id = e.id GROUP BY id HAVING count(*) < 9)"
+        " AND id < (SELECT avg(id) + 9 FROM events)"
+    ),
     "joined": "SELECT a.id, b.nested FROM events a LEFT JOIN events b ON a.id = b.id AND b.attrs['a'] = 1",
 }
 

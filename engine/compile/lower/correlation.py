@@ -17,7 +17,7 @@ from sqlglot import exp
 from engine.algebra.nodes import Empty, Filter, InnerJoin, Node, Output, Project
 from engine.algebra.scalars import Scalar, all_of, coalesce, col, conjuncts, not_null, null_safe_eq
 from engine.algebra.trees import distinct, inner_join
-from engine.algebra.types import is_integer, parse_decimal
+from engine.algebra.types import is_integer, is_orderable, parse_decimal
 from engine.compile.lower.context import Context, Environment, Lowered, Source
 from engine.compile.lower.expressions import is_own
 from engine.compile.scope import Scope, Visible
@@ -138,7 +138,8 @@ def lower_subquery(
 
 def _rehearsed(context: Context, tree: exp.Expr, source: Source, environment: Environment) -> Outer:
     """What a subquery speaks of."""
-    columns = source.node.columns
+    # what cannot be a key is no obstacle before it is known to be used
+    columns = tuple(each if is_orderable(each.type) else replace(each, type="") for each in source.node.columns)
     every = Outer(_seen_from_inside(source), tuple(each.name for each in columns), Empty(columns), users=None)
     rehearsal = context.rehearsal()
     rehearsal.lower(rehearsal, tree, replace(environment, outer=every))
