@@ -16,12 +16,10 @@ from typing import Protocol, TypeVar
 
 from sqlglot.errors import SqlglotError
 
-from engine.algebra.display import describe
-from engine.algebra.nodes import Node, Scan
+from engine.algebra.nodes import Node
 from engine.algebra.trees import leaves
 from engine.algebra.types import INSTEAD, has_unreadable_changes, unstorable
 from engine.compile import functions
-from engine.compile.differentiate import rule_of
 from engine.compile.exactness import refuse_inexact_decisions
 from engine.compile.keep import Kept, choose
 from engine.compile.lower import Relations, lower, rename_outputs
@@ -30,6 +28,7 @@ from engine.compile.optimize import PLAN_RULES, Rule, optimize
 from engine.compile.parse import Limits, ParsedQuery, naming_the_view, parse, place_of, unknown_relation
 from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
+from engine.compile.plan_tree import opaque_tree, plan_tree
 from engine.compile.render import render, render_call
 from engine.compile.replay import replay_of
 from engine.compile.warnings import warnings_of
@@ -37,7 +36,6 @@ from engine.errors import InvalidArgument, QueryError, QueryParseError, Unsuppor
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column, Notice, Reason, ReasonCode, View
-from engine.results import PlanNode
 
 T = TypeVar("T")
 Volatility = functions.Volatility
@@ -149,7 +147,7 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
         visible=visible,
         pictures=tuple(pictures),
         notices=notices,
-        tree=plan_tree(root, kept) if kept and root else _opaque_tree(sources, reason),
+        tree=plan_tree(root, kept) if kept and root else opaque_tree(sources, reason),
         replay=None,
         functions=known.names,
         meaning=asked.meaning(known.names),
@@ -383,27 +381,6 @@ def _used(full: Node) -> dict[str, tuple[Column, ...]]:
         columns = found.setdefault(leaf.leaf.name, {})
         columns.update((source, Column(source, type_)) for _, source, type_ in leaf.fields)
     return {name: tuple(columns.values()) for name, columns in found.items()}
-
-
-def plan_tree(root: Node, kept: Kept) -> PlanNode:
-    """The query as people see it in EXPLAIN: each operator with the rule that maintains it."""
-    numbers = iter(range(1, 1_000_000))
-
-    def visit(node: Node) -> PlanNode:
-        number = next(numbers)
-        label, detail = describe(node)
-        if isinstance(node, Scan):
-            label, detail = node.leaf.name, ", ".join(source for _, source, _ in node.fields)
-        rule = rule_of(node)
-        return PlanNode(f"op{number}", label, detail, rule.name, rule.why, tuple(map(visit, node.inputs)))
-
-    body = visit(root)
-    return PlanNode("op0", "Result", ", ".join(kept.identity), kept.rule.name, kept.rule.why, (body,))
-
-
-def _opaque_tree(sources: tuple[str, ...], reason: Reason | None) -> PlanNode:
-    leaves_ = tuple(PlanNode(f"op{index}", name, "", "read whole", "") for index, name in enumerate(sources, start=1))
-    return PlanNode("op0", "Result", "", "recompute", reason.text if reason else "", leaves_)
 
 
 class _Timed:

@@ -116,6 +116,20 @@ def cut_off(error: BaseException, doing: str) -> SparkUnavailable:
     )
 
 
+#: of what Spark says of a query, by the first part of its name
+_WAYS_OUT = {
+    "AMBIGUOUS_REFERENCE": "Say which is meant, as in table.column.",
+    "DATATYPE_MISMATCH": "Cast one of the sides.",
+    "GROUP_BY_AGGREGATE": "Group by what is aggregated, not by the aggregate.",
+    "INCOMPATIBLE_COLUMN_TYPE": "Cast the column in one of the branches.",
+    "INVALID_WHERE_CONDITION": "Conditions on aggregates and windows belong into HAVING and QUALIFY.",
+    "MISSING_AGGREGATION": "Add the column to GROUP BY, or take any_value() of it.",
+    "MISSING_GROUP_BY": "Add GROUP BY with the columns that are not aggregated.",
+    "NUM_COLUMNS_MISMATCH": "Give all branches the same columns; NULL AS name fills a gap.",
+    "WRONG_NUM_ARGS": "Look up the function's arguments: DESCRIBE FUNCTION in Spark tells them.",
+}
+
+
 def of_query(error: BaseException, query: str) -> TrickleError:
     """The typed error for a query that Spark does not accept, with the place where Spark gives one."""
     condition = _condition(error) or ""
@@ -137,15 +151,16 @@ def of_query(error: BaseException, query: str) -> TrickleError:
         return QueryParseError(
             f"There is no {kind} {name}." if name else f"The query names a {kind} that does not exist.",
             detail=_headline(error),
-            hint=f"Did you mean one of: {known}?" if known else None,
+            hint=f"Did you mean one of: {known}?" if known else f"Only a {kind} that Spark knows can be named.",
             position=place,
         )
     if type(error).__name__ == "ParseException":
         refused = QueryParseError("This is not SQL.", detail=_headline(error), position=place)
         refused.by_parser = True
         return refused
-    if type(error).__name__ == "AnalysisException":
-        return QueryParseError("Spark does not accept this query.", detail=_headline(error), position=place)
+    if type(error).__name__ == "AnalysisException" or root == "INTERNAL_ERROR":
+        hint = _WAYS_OUT.get(root, "The detail is Spark's own message; the same SELECT fails in Spark.")
+        return QueryParseError("Spark does not accept this query.", detail=_headline(error), hint=hint, position=place)
     failure = typed(error, "The analysis of the query")
     return failure if failure.position or not place else _placed(failure, place)
 

@@ -37,6 +37,8 @@ def parsed(text: str) -> exp.Expr:
 @lru_cache(maxsize=32)
 def for_duckdb(text: str) -> str:
     tree = parsed(text).copy()
+    for hint in list(tree.find_all(exp.Hint)):
+        hint.pop()  # nothing to DuckDB
     for join in tree.find_all(exp.Join):
         if join.meta.get("comma"):
             join.set("kind", "CROSS")  # a comma binds less than JOIN to DuckDB, and not to Spark

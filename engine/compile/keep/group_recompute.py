@@ -37,6 +37,7 @@ def keep_recomputed_groups(root: Node) -> Kept | None:
         identity=keys.identity,
         visible=root.columns,
         hidden=keys.hidden_columns,
+        groups=aggregate,
     )
 
 

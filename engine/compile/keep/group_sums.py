@@ -93,6 +93,7 @@ class _Groups:
             identity=self.keys.identity,
             visible=self.visible,
             hidden=self.hidden,
+            groups=self.aggregate,
         )
 
     def merged(self) -> Kept:
@@ -110,6 +111,7 @@ class _Groups:
             identity=self.keys.identity,
             visible=self.visible,
             hidden=self.hidden,
+            groups=self.aggregate,
         )
 
     # ------------------------------------------------------------ the whole result

@@ -33,6 +33,8 @@ class Kept:
     identity: tuple[str, ...]
     visible: tuple[Column, ...]
     hidden: tuple[Column, ...]
+    #: the operator of the query whose groups are the stored rows: this way maintains it, and no rule of its own
+    groups: Node | None = None
 
     @property
     def by_row(self) -> bool:
