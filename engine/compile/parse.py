@@ -286,12 +286,18 @@ def guard(tree: exp.Expr, limits: Limits) -> None:
     level, nodes, depth = [tree], 0, 0
     while level:
         depth += 1
-        nodes += len(level)
-        if nodes > limits.max_nodes:
-            raise _too_large(limits)
         if depth > limits.max_depth:
             raise _too_deep(limits)
-        level = [child for node in level for child in node.iter_expressions()]
+        below: list[exp.Expr] = []
+        for node in level:
+            nodes += 1
+            if nodes > limits.max_nodes:
+                raise _too_large(limits)
+            # a OR b OR c stands in a row, although the tree goes down a step for each
+            in_row = isinstance(node, exp.Binary | exp.SetOperation)
+            for child in node.iter_expressions():
+                (level if in_row and type(child) is type(node) else below).append(child)
+        level = below
 
 
 def _too_large(limits: Limits) -> QueryTooComplex:

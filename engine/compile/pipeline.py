@@ -32,7 +32,14 @@ from engine.compile.plan_tree import opaque_tree, plan_tree
 from engine.compile.render import render, render_call
 from engine.compile.replay import replay_of
 from engine.compile.warnings import warnings_of
-from engine.errors import InvalidArgument, QueryError, QueryParseError, UnsupportedOperator, VolatileFunction
+from engine.errors import (
+    InvalidArgument,
+    QueryError,
+    QueryParseError,
+    QueryTooComplex,
+    UnsupportedOperator,
+    VolatileFunction,
+)
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
 from engine.records import Column, Notice, Reason, ReasonCode, View
@@ -85,6 +92,15 @@ class Request:
 
 def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     """The plan of a query, also when it can only be recomputed. Raises for what is wrong with the query itself."""
+    try:
+        return _compiled(request, analyzer)
+    except RecursionError:
+        raise QueryTooComplex(
+            "the query has too long a row of operators", hint="IN (…) instead of many OR, VALUES instead of many UNION"
+        ) from None
+
+
+def _compiled(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     began = time.perf_counter()
     asked = _Timed(analyzer)
     parsed = parse(request.text, request.limits, request.views, request.relations)
@@ -120,7 +136,8 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
             kept, keeping = _keep(root, request.rules)
             pictures += keeping
             notices += warnings_of(root, kept, parsed.text)
-    except UnsupportedOperator as error:
+    except (UnsupportedOperator, RecursionError) as failure:
+        error = failure if isinstance(failure, UnsupportedOperator) else _too_long()
         if ruling.reason is not None:
             pass  # it is recomputed anyway
         elif request.full:
@@ -158,6 +175,10 @@ def compile_query(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     if ruling.volatility is Volatility.STABLE:
         plan = replace(plan, replay=replay_of(plan.canonical_query, plan.views, asked))
     return replace(plan, planning_ms=_ms_since(began) - asked.spent_ms, analysis_ms=asked.spent_ms)
+
+
+def _too_long() -> UnsupportedOperator:
+    return UnsupportedOperator("a row of operators as long as in this query cannot be maintained differentially")
 
 
 def _ruling(parsed: ParsedQuery, known: functions.Declared, request: Request, asked: _Timed) -> functions.Ruling:

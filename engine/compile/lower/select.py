@@ -21,7 +21,7 @@ from engine.compile.lower.relations import from_clause
 from engine.compile.lower.stars import with_stars_spelled
 from engine.compile.lower.subqueries import filtered, with_values
 from engine.compile.lower.time_windows import time_windowed
-from engine.compile.lower.windows import windowed, with_named_windows
+from engine.compile.lower.windows import windowed, with_windows_spelled
 from engine.compile.scope import Scope
 
 
@@ -103,7 +103,7 @@ class _Clauses:
             condition = _as_condition(clause)
             if name == "having":
                 condition = _with_outputs_of_groups(tree, condition, aliases)
-            return with_named_windows(tree, with_aliases(condition, aliases, scope))
+            return with_windows_spelled(tree, with_aliases(condition, aliases, scope))
 
         limit, offset = tree.args.get("limit"), tree.args.get("offset")
         order = tree.args.get("order") if limit is not None or offset is not None else None
@@ -112,7 +112,7 @@ class _Clauses:
         return _Clauses(
             spelled("having"),
             spelled("qualify"),
-            with_named_windows(tree, order) if order is not None else None,
+            with_windows_spelled(tree, order) if order is not None else None,
             limit,
             offset,
             tree.args.get("group") is not None,
@@ -249,7 +249,7 @@ def _with_earlier(tree: exp.Select, items: list[Item], scope: Scope) -> list[Ite
     aliases: dict[str, exp.Expr] = {}
     found: list[Item] = []
     for item in items:
-        spelled = with_named_windows(tree, with_aliases(item.tree, aliases, scope) if aliases else item.tree)
+        spelled = with_windows_spelled(tree, with_aliases(item.tree, aliases, scope) if aliases else item.tree)
         found.append(replace(item, tree=spelled))
         if item.is_alias:
             aliases.setdefault(item.name.casefold(), spelled)

@@ -26,8 +26,36 @@ _VALUES = (exp.FirstValue, exp.LastValue, exp.NthValue, exp.First, exp.Last, exp
 _WHOLE = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="UNBOUNDED", end_side="FOLLOWING")
 
 
-def with_named_windows(select: exp.Select, tree: exp.Expr) -> exp.Expr:
-    """OVER w, with what WINDOW w AS (…) says."""
+def with_windows_spelled(select: exp.Select, tree: exp.Expr) -> exp.Expr:
+    """OVER w with what WINDOW w AS (…) says, and NTH_VALUE over the whole part, where its frame reaches that far."""
+    spelled = _with_named_windows(select, tree)
+    return spelled.transform(lambda node: _nth_up_to_here(node) if _is_nth_up_to_here(node) else node)
+
+
+def _is_nth_up_to_here(node: exp.Expr) -> bool:
+    if not isinstance(node, exp.Window) or not node.args.get("order"):
+        return False
+    spec = node.args.get("spec")
+    is_range = spec is None or str(spec.args.get("kind")).upper() == "RANGE"
+    return isinstance(_without_null_words(node.this), exp.NthValue) and is_range and _ends_here(spec)
+
+
+def _nth_up_to_here(window: exp.Expr) -> exp.Expr:
+    """The frame goes on to all equals of the current row, so it has the n-th row of the part or ends before that."""
+    nth = _without_null_words(window.this)
+    counted = nth.this.copy() if isinstance(window.this, exp.IgnoreNulls) else exp.Star()
+    reached, whole = window.copy(), window.copy()
+    reached.set("this", exp.Count(this=counted, big_int=True))
+    whole.set("spec", _WHOLE.copy())
+    condition = exp.GTE(this=reached, expression=nth.args["offset"].copy())
+    return exp.Case(ifs=[exp.If(this=condition, true=whole)])
+
+
+def _without_null_words(function: exp.Expr) -> exp.Expr:
+    return function.this if isinstance(function, exp.IgnoreNulls | exp.RespectNulls) else function
+
+
+def _with_named_windows(select: exp.Select, tree: exp.Expr) -> exp.Expr:
     named = {window.name.casefold(): window for window in select.args.get("windows") or ()}
     if not named:
         return tree

@@ -1,0 +1,48 @@
+"""Large queries: what stands in a row is not nested, and what is too much ends in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.compile.pipeline import Request, compile_query
+from engine.errors import QueryTooComplex
+from engine.records import Column
+from tests.support.duck_analyzer import DuckAnalyzer
+
+RELATIONS = {"t": (Column("a", "int"), Column("s", "string"))}
+
+
+def compiled(query: str):  # type: ignore[no-untyped-def]
+    return compile_query(Request(query, RELATIONS), DuckAnalyzer(RELATIONS))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a FROM t WHERE " + " OR ".join(f"a = {n}" for n in range(300)),
+        "SELECT " + " || ".join(["s"] * 300) + " AS x FROM t",
+        " UNION ALL ".join(f"SELECT a + {n} AS a FROM t" for n in range(100)),
+        "SELECT a FROM t WHERE a IN (" + ", ".join(map(str, range(1_000))) + ")",
+    ],
+    ids=["or", "concat", "union", "in"],
+)
+def test_a_long_row_is_not_nested(query: str) -> None:
+    assert compiled(query).kept is not None
+
+
+def test_a_longer_one_is_recomputed_and_says_why() -> None:
+    plan = compiled(" UNION ALL ".join(f"SELECT a + {n} AS a FROM t" for n in range(300)))
+    assert plan.kept is None
+    assert plan.full_reason is not None
+    assert "a row of operators as long as" in plan.full_reason.text
+
+
+def test_the_longest_is_refused() -> None:
+    with pytest.raises(QueryTooComplex) as caught:
+        compiled(" UNION ALL ".join(f"SELECT a + {n} AS a FROM t" for n in range(3_000)))
+    assert caught.value.hint
+
+
+def test_what_is_nested_is_refused() -> None:
+    with pytest.raises(QueryTooComplex, match="nested more than 64 levels"):
+        compiled("SELECT a FROM " + "(SELECT a FROM " * 70 + "t" + ") AS q" * 70)
