@@ -362,6 +362,8 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 @cache
 def duck_type(spark_type: str) -> str:
+    if spark_type == "void":
+        return '"NULL"'  # which DuckDB has, too
     return exp.DataType.build(spark_type, dialect="spark").sql("duckdb")
 
 
