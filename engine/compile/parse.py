@@ -182,7 +182,10 @@ def _parse_alone(text: str, limits: Limits, names: Collection[str]) -> ParsedQue
     except RecursionError:
         raise _too_deep(limits) from None
     except SqlglotError as error:
-        return _outline(text, limits, names, parse_error(text, error))
+        unread = parse_error(text, error)
+        if _stops_early(text, unread):
+            raise unread from None
+        return _outline(text, limits, names, unread)
     if not statements:
         raise QueryParseError("the query is empty", hint="write a SELECT")
     if len(statements) > 1:
@@ -204,6 +207,14 @@ def _parse_alone(text: str, limits: Limits, names: Collection[str]) -> ParsedQue
         for hint in list(tree.find_all(exp.Hint)):
             hint.pop()
     return ParsedQuery(text, tree, _sources(tree), hinted=hinted)
+
+
+def _stops_early(text: str, unread: QueryParseError) -> bool:
+    """In `FROM t WHERE` Spark takes the last word for an alias. Nobody means that."""
+    if unread.position is None:
+        return False
+    offset = sum(map(len, text.splitlines(keepends=True)[: unread.position.line - 1])) + unread.position.column - 1
+    return not text[offset:].strip().rstrip(";").partition(" ")[2] and "\n" not in text[offset:].strip()
 
 
 def _outline(text: str, limits: Limits, names: Collection[str], unread: QueryParseError) -> ParsedQuery:
