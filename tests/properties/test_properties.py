@@ -179,7 +179,8 @@ def test_each_rule_is_applied_by_itself_and_a_wrong_one_is_found(monkeypatch: py
 def test_where_there_are_ties_the_text_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def look(view: object, where: str, texts: tuple[str, ...]) -> None:
+    def look(view: object, where: str, texts: tuple[str, ...], *, hidden: bool) -> None:
+        assert hidden
         asked.append(bool(texts))
 
     monkeypatch.setattr(judge, "check_against_recompute", look)
