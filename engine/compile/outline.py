@@ -14,16 +14,13 @@ from itertools import pairwise
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from engine.algebra.dialect import Spark4
-
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 #: behind these a name with a parenthesis is an alias with its columns
 _BEFORE_ALIASES = (*_NAMES, TokenType.ALIAS, TokenType.R_PAREN, TokenType.WITH, TokenType.RECURSIVE)
 
 
-def outlined(text: str, relations: Collection[str]) -> exp.Select | None:
-    """A query of the same relations and functions; None where no relation is named. Raises for what has no words."""
-    tokens = Spark4().tokenize(text)
+def outlined(tokens: Sequence[Token], relations: Collection[str]) -> exp.Select | None:
+    """A query of the same relations and functions; None where no relation is named."""
     known = {name.casefold() for name in relations}
     tables = [_table(token) for before, token in pairwise([None, *tokens]) if token and _names(before, token, known)]
     if not tables:
@@ -36,9 +33,9 @@ def outlined(text: str, relations: Collection[str]) -> exp.Select | None:
     )
 
 
-def program_in(text: str) -> int | None:
+def program_in(tokens: Sequence[Token]) -> int | None:
     """Where rows are handed to a program: TRANSFORM, MAP and REDUCE … USING 'command'."""
-    following = pairwise(Spark4().tokenize(text))
+    following = pairwise(tokens)
     pair = (TokenType.USING, TokenType.STRING)
     return next((one.start for one, other in following if (one.token_type, other.token_type) == pair), None)
 

@@ -7,7 +7,7 @@ bounded size, and that what sqlglot understood can be pointed at.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +18,7 @@ from sqlglot.errors import SqlglotError
 from engine.algebra.dialect import Spark4
 from engine.compile import functions
 from engine.compile.outline import outlined, program_in
-from engine.compile.positions import position, position_at
+from engine.compile.positions import offset_of, position, position_at
 from engine.errors import (
     CycleDetected,
     NotFound,
@@ -130,7 +130,7 @@ class _Reader:
 
     def query(self, text: str, inside: tuple[str, ...]) -> ParsedQuery:
         """`inside`: the views that lead here."""
-        alone = _parse_alone(text, self.limits, (*self.relations, *self.known))
+        alone = _parse_alone(text, self.limits, lambda: (*self.relations, *self.known))
         used: dict[str, ParsedView] = {}
         for name in alone.named:
             folded = name.casefold()
@@ -167,6 +167,14 @@ def naming_the_view(name: str, place: Position | None) -> Iterator[None]:
         raise
 
 
+def in_each_text(query: ParsedQuery, do: Callable[[ParsedQuery], None]) -> None:
+    """For the views that it reads, whose errors name them, and for itself."""
+    for view in query.views:
+        with naming_the_view(view.name, place_of(query, view.name)):
+            do(view.query)
+    do(query)
+
+
 def place_of(query: ParsedQuery, name: str) -> Position | None:
     """Where a relation is named first in a query's own text, or else the view that leads to it."""
     places, folded = table_positions(query), name.casefold()
@@ -176,7 +184,8 @@ def place_of(query: ParsedQuery, name: str) -> Position | None:
     return next((places[v.name.casefold()] for v in leading if v.name.casefold() in places), None)
 
 
-def _parse_alone(text: str, limits: Limits, names: Collection[str]) -> ParsedQuery:
+def _parse_alone(text: str, limits: Limits, names: Callable[[], Collection[str]]) -> ParsedQuery:
+    """`names` of relations and views are asked for only where the text cannot be read."""
     try:
         statements = [each for each in sqlglot.parse(text, dialect=Spark4) if each is not None]
     except RecursionError:
@@ -185,7 +194,7 @@ def _parse_alone(text: str, limits: Limits, names: Collection[str]) -> ParsedQue
         unread = parse_error(text, error)
         if _stops_early(text, unread):
             raise unread from None
-        return _outline(text, limits, names, unread)
+        return _outline(text, limits, names(), unread)
     if not statements:
         raise QueryParseError("the query is empty", hint="write a SELECT")
     if len(statements) > 1:
@@ -213,15 +222,15 @@ def _stops_early(text: str, unread: QueryParseError) -> bool:
     """In `FROM t WHERE` Spark takes the last word for an alias. Nobody means that."""
     if unread.position is None:
         return False
-    offset = sum(map(len, text.splitlines(keepends=True)[: unread.position.line - 1])) + unread.position.column - 1
-    return not text[offset:].strip().rstrip(";").partition(" ")[2] and "\n" not in text[offset:].strip()
+    return len(text[offset_of(unread.position, text) :].strip().rstrip(";").split()) <= 1
 
 
 def _outline(text: str, limits: Limits, names: Collection[str], unread: QueryParseError) -> ParsedQuery:
     try:
-        tree, script = outlined(text, names), program_in(text)
+        tokens = Spark4().tokenize(text)
     except SqlglotError:
         raise unread from None
+    tree, script = outlined(tokens, names), program_in(tokens)
     if script is not None:
         raise _runs_a_program(position_at(text, script))
     if tree is None:

@@ -25,7 +25,7 @@ from engine.compile.keep import Kept, choose
 from engine.compile.lower import Relations, lower, rename_outputs
 from engine.compile.lower.moments import exact_moments
 from engine.compile.optimize import PLAN_RULES, Rule, optimize
-from engine.compile.parse import Limits, ParsedQuery, naming_the_view, parse, place_of, unknown_relation
+from engine.compile.parse import Limits, ParsedQuery, in_each_text, naming_the_view, parse, place_of, unknown_relation
 from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
 from engine.compile.plan_tree import opaque_tree, plan_tree
@@ -128,7 +128,7 @@ def _compiled(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     try:
         if ruling.volatility is not Volatility.VOLATILE:
             root, made = _canonical(parsed, relations, visible, asked, request.rules, known.functions)
-            _trust(parsed, asked)
+            in_each_text(parsed, lambda query: _trust(query, asked))
             pictures += made.pictures
             notices += made.notices
             unique = made.made_unique
@@ -219,14 +219,7 @@ def _read_by_spark(query: ParsedQuery) -> Iterator[None]:
         raise query.unread from error
 
 
-def _refuse_unread(parsed: ParsedQuery) -> None:
-    for view in parsed.views:
-        with naming_the_view(view.name, place_of(parsed, view.name)):
-            _refuse_unread_alone(view.query)
-    _refuse_unread_alone(parsed)
-
-
-def _refuse_unread_alone(query: ParsedQuery) -> None:
+def _refuse_unread(query: ParsedQuery) -> None:
     if query.unread is not None:
         raise UnsupportedOperator(
             f"Spark can read this query, and Trickle cannot: {query.unread.message}",
@@ -251,7 +244,7 @@ def _canonical(
     known: Mapping[str, functions.Function],
 ) -> tuple[Node, _Made]:
     began, before = time.perf_counter(), asked.spent_ms
-    _refuse_unread(parsed)
+    in_each_text(parsed, _refuse_unread)
     try:
         lowered, context = lower(
             parsed,
@@ -322,10 +315,7 @@ def known_sources(parsed: ParsedQuery, relations: Mapping[str, object]) -> tuple
     """What it reads, as it is called in the workspace. Every name in its texts must be known."""
     known = {name.casefold(): name for name in relations}
     views = {view.name.casefold(): view for view in parsed.views}
-    for view in parsed.views:
-        with naming_the_view(view.name, place_of(parsed, view.name)):
-            _refuse_unknown(view.query, relations, known.keys() | views.keys())
-    _refuse_unknown(parsed, relations, known.keys() | views.keys())
+    in_each_text(parsed, lambda query: _refuse_unknown(query, relations, known.keys() | views.keys()))
     return tuple(known[name.casefold()] for name in parsed.sources)
 
 
@@ -349,13 +339,6 @@ def _described(asked: _Timed, sql: str) -> tuple[Column, ...]:
 
 def _trust(parsed: ParsedQuery, asked: _Timed) -> None:
     """The parser is not believed: Spark must find that its reading means the same as the text."""
-    for view in parsed.views:
-        with naming_the_view(view.name, place_of(parsed, view.name)):
-            _trust_alone(view.query, asked)
-    _trust_alone(parsed, asked)
-
-
-def _trust_alone(parsed: ParsedQuery, asked: _Timed) -> None:
     try:
         trusted = asked.same_semantics(parsed.text, parsed.rendered())
     except QueryError:

@@ -109,6 +109,11 @@ def placed_as(node: exp.Expr, written: exp.Expr) -> exp.Expr:
     return node
 
 
+def offset_of(place: Position, text: str) -> int:
+    """The opposite of `position_at`."""
+    return sum(map(len, text.splitlines(keepends=True)[: place.line - 1])) + place.column - 1
+
+
 def position_at(text: str, offset: int) -> Position:
     before = text[:offset]
     return Position(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)

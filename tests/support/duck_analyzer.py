@@ -219,10 +219,9 @@ def _select(tree: exp.Select, scope: _Scope) -> tuple[Column, ...]:
     for item in tree.expressions:
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):
-            left_out = {each.name.casefold() for each in star.args.get("except_") or () if not each.text("table")}
-            qualified = {
-                (each.text("table").casefold(), each.name.casefold()) for each in star.args.get("except_") or ()
-            }
+            excepted = star.args.get("except_") or ()
+            left_out = {each.name.casefold() for each in excepted if not each.text("table")}
+            qualified = {(each.text("table").casefold(), each.name.casefold()) for each in excepted}
             some = [
                 (name, tuple(each for each in columns if (name.casefold(), each.name.casefold()) not in qualified))
                 for name, columns in sources

@@ -23,7 +23,7 @@ from engine.compile.lower.expressions import OWN_AGGREGATE, refuse_odd_call
 from engine.compile.lower.parts import refuse_unknown_parts
 from engine.compile.lower.patterns import with_patterns_spelled
 from engine.compile.lower.queries import lower_query
-from engine.compile.parse import ParsedQuery, naming_the_view, place_of
+from engine.compile.parse import ParsedQuery, in_each_text
 
 
 def lower(
@@ -44,10 +44,7 @@ def lower(
     context = Context(
         query, relations, typing, call_typing, own_functions, branch_limit=branch_limit, lower=lower_query
     )
-    for view in query.views:
-        with naming_the_view(view.name, place_of(query, view.name)):
-            _look_through(replace(context, query=view.query))
-    _look_through(context)
+    in_each_text(query, lambda each: _look_through(replace(context, query=each)))
     return lower_query(context, query.tree, _with_views(query)), context
 
 

@@ -12,7 +12,7 @@ from engine.compile import functions
 from engine.compile.comparable import comparable
 from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context
-from engine.compile.lower.expressions import aggregates_in, written_name
+from engine.compile.lower.expressions import aggregates_in, without_null_words, written_name
 from engine.compile.lower.ordering import ordered
 from engine.errors import UnsupportedOperator, VolatileFunction
 
@@ -113,7 +113,7 @@ def _silencing(context: Context, call: exp.Expr) -> int:
 
 def _one_for_any(context: Context, call: exp.Expr) -> exp.Expr:
     """Whichever row comes first is one of the group's, and so is the one with the least value."""
-    inner = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
+    inner = without_null_words(call)
     least, greatest = isinstance(inner, _FIRST), isinstance(inner, _LAST)
     if not (least or greatest):
         return call

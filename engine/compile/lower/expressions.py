@@ -196,6 +196,11 @@ def windows_in(tree: exp.Expr) -> Iterator[exp.Window]:
             yield node
 
 
+def without_null_words(function: exp.Expr) -> exp.Expr:
+    """IGNORE NULLS and RESPECT NULLS stand around the function that they are said of."""
+    return function.this if isinstance(function, exp.IgnoreNulls | exp.RespectNulls) else function
+
+
 def with_aliases(tree: exp.Expr, aliases: Mapping[str, exp.Expr], scope: Scope) -> exp.Expr:
     """HAVING, QUALIFY and later outputs may name outputs of the SELECT list; columns of the sources come first."""
 

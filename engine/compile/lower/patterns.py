@@ -18,6 +18,8 @@ def with_patterns_spelled(query: ParsedQuery) -> ParsedQuery:
 
 
 def _spelled(tree: exp.Query) -> exp.Query:
+    if not any(map(_is_quantified, tree.walk())):
+        return tree
     tree = tree.copy()
     for like in [node for node in tree.walk() if _is_quantified(node)]:
         like.replace(_one_by_one(like))

@@ -159,16 +159,13 @@ def _with_outputs_of_groups(tree: exp.Select, having: exp.Expr, aliases: Mapping
     for place in group.expressions if group is not None else ():
         if place.is_int and 0 < int(place.name) <= len(tree.expressions):
             keys |= {column.name.casefold() for column in tree.expressions[int(place.name) - 1].find_all(exp.Column)}
-    inside = {id(part) for each in (*aggregates_in(having), *having.find_all(exp.Query)) for part in each.walk()}
     changed = having.copy()
-    for column, written in zip(list(changed.find_all(exp.Column)), list(having.find_all(exp.Column)), strict=True):
+    outside = changed.walk(prune=lambda node: isinstance(node, exp.Query) or next(aggregates_in(node), None) is node)
+    for column in [each for each in outside if isinstance(each, exp.Column)]:
         name = column.name.casefold()
-        if id(written) not in inside and not column.table and not is_own(column) and name not in keys:
-            named = aliases.get(name)
-            if named is not None and any(aggregates_in(named)):
-                if column is changed:
-                    return in_place(named)
-                column.replace(in_place(named))
+        named = aliases.get(name)
+        if named is not None and any(aggregates_in(named)) and not (column.table or is_own(column) or name in keys):
+            column.replace(in_place(named))
     return changed
 
 

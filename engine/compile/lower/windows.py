@@ -18,7 +18,7 @@ from engine.compile import functions
 from engine.compile.lower.alike import alike
 from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Source
-from engine.compile.lower.expressions import over, windows_in
+from engine.compile.lower.expressions import over, windows_in, without_null_words
 from engine.compile.lower.ordering import nulls_first, ties_broken, told_apart_by
 
 _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
@@ -29,6 +29,8 @@ _WHOLE = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", 
 def with_windows_spelled(select: exp.Select, tree: exp.Expr) -> exp.Expr:
     """OVER w with what WINDOW w AS (…) says, and NTH_VALUE over the whole part, where its frame reaches that far."""
     spelled = _with_named_windows(select, tree)
+    if not any(map(_is_nth_up_to_here, spelled.walk())):
+        return spelled
     return spelled.transform(lambda node: _nth_up_to_here(node) if _is_nth_up_to_here(node) else node)
 
 
@@ -37,22 +39,18 @@ def _is_nth_up_to_here(node: exp.Expr) -> bool:
         return False
     spec = node.args.get("spec")
     is_range = spec is None or str(spec.args.get("kind")).upper() == "RANGE"
-    return isinstance(_without_null_words(node.this), exp.NthValue) and is_range and _ends_here(spec)
+    return isinstance(without_null_words(node.this), exp.NthValue) and is_range and _ends_here(spec)
 
 
 def _nth_up_to_here(window: exp.Expr) -> exp.Expr:
     """The frame goes on to all equals of the current row, so it has the n-th row of the part or ends before that."""
-    nth = _without_null_words(window.this)
+    nth = without_null_words(window.this)
     counted = nth.this.copy() if isinstance(window.this, exp.IgnoreNulls) else exp.Star()
     reached, whole = window.copy(), window.copy()
     reached.set("this", exp.Count(this=counted, big_int=True))
     whole.set("spec", _WHOLE.copy())
     condition = exp.GTE(this=reached, expression=nth.args["offset"].copy())
     return exp.Case(ifs=[exp.If(this=condition, true=whole)])
-
-
-def _without_null_words(function: exp.Expr) -> exp.Expr:
-    return function.this if isinstance(function, exp.IgnoreNulls | exp.RespectNulls) else function
 
 
 def _with_named_windows(select: exp.Select, tree: exp.Expr) -> exp.Expr:
@@ -188,7 +186,7 @@ def _untied(
     below: Below,
 ) -> tuple[exp.Expr, list[exp.Expr], list[exp.Ordered], exp.Expr | None]:
     """The same function with one answer: its partition, order and frame."""
-    inner = function.this if isinstance(function, exp.IgnoreNulls | exp.RespectNulls) else function
+    inner = without_null_words(function)
     is_rows = spec is not None and str(spec.args.get("kind")).upper() == "ROWS"
     is_value = isinstance(inner, _VALUES)
     whole = not keys or (spec is not None and _is_whole(spec))

@@ -23,7 +23,7 @@ from sqlglot.errors import SqlglotError
 
 from engine.algebra.dialect import Spark4
 from engine.compile.parse import Limits, guard, parse_error
-from engine.compile.positions import position_at
+from engine.compile.positions import offset_of, position_at
 from engine.compile.translate.rules import Translation, translated
 from engine.errors import InvalidArgument, Position, QueryParseError, QueryTooComplex, TrickleError
 from engine.records import Column, Notice, Reason, SqlDialect, Written
@@ -54,8 +54,7 @@ class InSpark:
         """The same word in the text as it was written; None where it cannot be told which one that is."""
         if self.written is None or position is None:
             return position
-        lines = self.text.splitlines(keepends=True)
-        offset = sum(map(len, lines[: position.line - 1])) + position.column - 1
+        offset = offset_of(position, self.text)
         word = re.match(r"\w+", self.text[offset:])
         if word is None:
             return None
