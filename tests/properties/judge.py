@@ -102,8 +102,10 @@ class NoAnswer(Exception):
 #: it finds to be a constant: it cannot be an oracle then
 BEYOND_DUCKDB = ("Unsupported join type for flattening correlated subquery", "ORDER BY non-integer literal")
 #: Spark does not find the keys of grouping sets in HAVING, where a subquery there reads a WITH
-BEYOND_SPARK = frozenset({"cte", "subquery_in_having"})
+KEYS_IN_HAVING = frozenset({"cte", "subquery_in_having"})
 GROUPING_SETS = frozenset({"rollup", "cube", "grouping_sets"})
+#: a correlated subquery as a key of groups, of which no output speaks
+CORRELATED_KEY = "MUST_AGGREGATE_CORRELATED_SCALAR_SUBQUERY"
 
 
 def judge(case: Case, settings: Settings) -> Outcome:
@@ -116,11 +118,18 @@ def judge(case: Case, settings: Settings) -> Outcome:
             raise
         return Outcome(REFUSED, beyond)
     except QueryParseError as error:
-        if "There is no column" in error.message and case.features >= BEYOND_SPARK and case.features & GROUPING_SETS:
-            return Outcome(REFUSED, error.message)
-        raise
+        if not _is_beyond_spark(error, case):
+            raise
+        return Outcome(REFUSED, error.message)
     except NoAnswer as error:
         return Outcome(NO_ANSWER, str(error))
+
+
+def _is_beyond_spark(error: QueryParseError, case: Case) -> bool:
+    """Texts with one meaning, which Spark refuses all the same."""
+    if "There is no column" in error.message:
+        return case.features >= KEYS_IN_HAVING and bool(case.features & GROUPING_SETS)
+    return CORRELATED_KEY in (error.detail or "") and "subquery_below_groups" in case.features
 
 
 def _judged(case: Case, settings: Settings) -> Outcome:
