@@ -65,7 +65,7 @@ class Core:
         lease: Lease,
         warehouse: Path,
     ) -> Core:
-        limits = Limits(settings.compile.max_parse_depth, settings.compile.max_parse_nodes)
+        limits = Limits.of(settings.compile)
         compute = SparkCompute(host)
         rules = FunctionRules(
             VolatileFunctionPolicy(settings.compile.volatile_function_policy), settings.compile.immutable_functions

@@ -46,6 +46,8 @@ _QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE)
 #: where a cast keeps the text of the literal that it was written as, DATE '2020-01-01' or 2L: Spark reads literal and
 #: cast alike, but finds them equal only where it folds constants, which it does not inside of subqueries
 _LITERAL = "literal"
+#: where the alias of a recursive WITH keeps how many rounds it may take
+MAX_LEVEL = "max_level"
 #: marks a NOT that was written as a part of IS NOT
 _IS_NOT = "is_not"
 #: what a join may have beside its relation
@@ -115,6 +117,16 @@ class Spark4(Spark):
                 column.meta[_LITERAL] = self.sql[number.start : number.end + 1]
             return column
 
+        def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
+            alias = super()._parse_table_alias(alias_tokens)
+            if alias is not None and self._match_text_seq("MAX", "RECURSION", "LEVEL"):
+                number = self._parse_number()
+                if number is None:
+                    self.raise_error("Expecting a number of levels")
+                else:
+                    alias.meta[MAX_LEVEL] = number.name
+            return alias
+
         def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
             """Spark tells IS NOT from NOT … IS, and finds them equal only where it simplifies conditions."""
             found = super()._parse_is(this)
@@ -171,6 +183,10 @@ class Spark4(Spark):
                 self, each, func_name=each.meta.get(WRITTEN, "listagg").upper(), sep=None
             ),
         }
+
+        def tablealias_sql(self, expression: exp.TableAlias) -> str:
+            level = expression.meta.get(MAX_LEVEL)
+            return super().tablealias_sql(expression) + (f" MAX RECURSION LEVEL {level}" if level else "")
 
         def not_sql(self, expression: exp.Not) -> str:
             inner = expression.this

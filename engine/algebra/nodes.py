@@ -360,6 +360,8 @@ class Recursion(Node):
     step: Node
     #: under which that leaf knows them
     inner_names: tuple[str, ...]
+    #: more rounds are an error; None: as many as Spark's setting allows
+    max_level: str | None = None
 
     def __post_init__(self) -> None:
         if not len(self.base.columns) == len(self.step.columns) == len(self.inner_names):

@@ -18,7 +18,8 @@ from sqlglot.errors import SqlglotError
 from engine.algebra.dialect import Spark4
 from engine.compile import functions
 from engine.compile.outline import outlined, program_in
-from engine.compile.positions import offset_of, position, position_at
+from engine.compile.positions import clause_position, offset_of, position, position_at
+from engine.config.table import CompileSettings
 from engine.errors import (
     CycleDetected,
     NotFound,
@@ -31,12 +32,20 @@ from engine.errors import (
 from engine.records import View
 
 _UNKNOWN = functions.Kind.UNKNOWN
+#: of Jinja
+_TEMPLATE_MARKS = ("{{", "{%", "{#")
 
 
 @dataclass(frozen=True)
 class Limits:
     max_depth: int = 64
     max_nodes: int = 100_000
+    #: of one GROUP BY
+    max_grouping_sets: int = 64
+
+    @staticmethod
+    def of(settings: CompileSettings) -> Limits:
+        return Limits(settings.max_parse_depth, settings.max_parse_nodes, settings.max_grouping_sets)
 
 
 @dataclass(frozen=True)
@@ -191,7 +200,7 @@ def _parse_alone(text: str, limits: Limits, names: Callable[[], Collection[str]]
     except RecursionError:
         raise _too_deep(limits) from None
     except SqlglotError as error:
-        unread = parse_error(text, error)
+        unread = _template(text) or parse_error(text, error)
         if _stops_early(text, unread):
             raise unread from None
         return _outline(text, limits, names(), unread)
@@ -199,7 +208,9 @@ def _parse_alone(text: str, limits: Limits, names: Callable[[], Collection[str]]
         raise QueryParseError("the query is empty", hint="write a SELECT")
     if len(statements) > 1:
         raise QueryParseError(
-            f"{len(statements)} statements where one SELECT belongs", hint="remove what follows the first `;`"
+            f"{len(statements)} statements where one SELECT belongs",
+            position=clause_position(statements[1], text),
+            hint="remove what follows the first `;`",
         )
     tree = statements[0]
     if not isinstance(tree, exp.Query):
@@ -208,7 +219,7 @@ def _parse_alone(text: str, limits: Limits, names: Callable[[], Collection[str]]
             position=position(tree, text),
             hint="start with SELECT or WITH",
         )
-    guard(tree, limits)
+    guard(tree, text, limits)
     _refuse_volatile(tree, text)
     hinted = tree if tree.find(exp.Hint) is not None else None
     if hinted is not None:
@@ -216,6 +227,18 @@ def _parse_alone(text: str, limits: Limits, names: Callable[[], Collection[str]]
         for hint in list(tree.find_all(exp.Hint)):
             hint.pop()
     return ParsedQuery(text, tree, _sources(tree), hinted=hinted)
+
+
+def _template(text: str) -> QueryParseError | None:
+    """What dbt and its kin fill in before anybody reads it as SQL."""
+    place = next((found for mark in _TEMPLATE_MARKS if (found := text.find(mark)) >= 0), None)
+    if place is None:
+        return None
+    return QueryParseError(
+        f"{text[place : place + 2]} belongs to a template, and is no SQL",
+        position=position_at(text, place),
+        hint="create the stream table with the text that the template becomes (dbt: `dbt compile`)",
+    )
 
 
 def _stops_early(text: str, unread: QueryParseError) -> bool:
@@ -235,7 +258,7 @@ def _outline(text: str, limits: Limits, names: Collection[str], unread: QueryPar
         raise _runs_a_program(position_at(text, script))
     if tree is None:
         raise unread
-    guard(tree, limits)
+    guard(tree, text, limits)
     _refuse_volatile(tree, text)
     return ParsedQuery(text, tree, _sources(tree), unread=unread)
 
@@ -302,17 +325,17 @@ def _index(expressions: list[exp.Expr], wanted: exp.Expr) -> int:
     return next(index for index, each in enumerate(expressions) if each is wanted)
 
 
-def guard(tree: exp.Expr, limits: Limits) -> None:
+def guard(tree: exp.Expr, text: str, limits: Limits) -> None:
     level, nodes, depth = [tree], 0, 0
     while level:
         depth += 1
         if depth > limits.max_depth:
-            raise _too_deep(limits)
+            raise _too_deep(limits, _first_place(level, text))
         below: list[exp.Expr] = []
         for node in level:
             nodes += 1
             if nodes > limits.max_nodes:
-                raise _too_large(limits)
+                raise _too_large(limits, _first_place(level, text))
             # a OR b OR c stands in a row, although the tree goes down a step for each
             in_row = isinstance(node, exp.Binary | exp.SetOperation)
             for child in node.iter_expressions():
@@ -320,13 +343,21 @@ def guard(tree: exp.Expr, limits: Limits) -> None:
         level = below
 
 
-def _too_large(limits: Limits) -> QueryTooComplex:
-    return QueryTooComplex(f"the query has more than {limits.max_nodes:,} parts", hint="raise compile.max_parse_nodes")
+def _first_place(nodes: Iterable[exp.Expr], text: str) -> Position | None:
+    return next((place for node in nodes if (place := position(node, text)) is not None), None)
 
 
-def _too_deep(limits: Limits) -> QueryTooComplex:
+def _too_large(limits: Limits, where: Position | None = None) -> QueryTooComplex:
     return QueryTooComplex(
-        f"the query is nested more than {limits.max_depth} levels deep", hint="raise compile.max_parse_depth"
+        f"the query has more than {limits.max_nodes:,} parts", position=where, hint="raise compile.max_parse_nodes"
+    )
+
+
+def _too_deep(limits: Limits, where: Position | None = None) -> QueryTooComplex:
+    return QueryTooComplex(
+        f"the query is nested more than {limits.max_depth} levels deep",
+        position=where,
+        hint="raise compile.max_parse_depth",
     )
 
 

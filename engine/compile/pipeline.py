@@ -29,6 +29,7 @@ from engine.compile.parse import Limits, ParsedQuery, in_each_text, naming_the_v
 from engine.compile.picture import Picture
 from engine.compile.plan import MaintenancePlan
 from engine.compile.plan_tree import opaque_tree, plan_tree
+from engine.compile.positions import clause_position, output_position
 from engine.compile.render import render, render_call
 from engine.compile.replay import replay_of
 from engine.compile.warnings import warnings_of
@@ -108,6 +109,7 @@ def _compiled(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     if not sources:
         raise QueryParseError(
             "the query reads no source, so its result would never change",
+            position=clause_position(parsed.tree, parsed.text),
             hint="create an ordinary table instead",
         )
     for view in parsed.views:
@@ -116,7 +118,7 @@ def _compiled(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     pictures = [Picture("parse", parsed.rendered(pretty=True), None, _ms_since(began))]
     with _read_by_spark(parsed):
         columns = asked.describe(parsed.text)
-    visible, notices = _legal_names(columns)
+    visible, notices = _legal_names(columns, parsed)
     relations = {name.casefold(): (name, request.relations[name]) for name in sources}
     known = functions.declared(
         [each.tree for each in parsed.texts], request.functions.immutable, asked.look_up, asked.kind_of
@@ -127,7 +129,7 @@ def _compiled(request: Request, analyzer: Analyzer) -> MaintenancePlan:
     unique: tuple[str, ...] = ()
     try:
         if ruling.volatility is not Volatility.VOLATILE:
-            root, made = _canonical(parsed, relations, visible, asked, request.rules, known.functions)
+            root, made = _canonical(parsed, relations, visible, asked, request, known.functions)
             in_each_text(parsed, lambda query: _trust(query, asked))
             pictures += made.pictures
             notices += made.notices
@@ -240,7 +242,7 @@ def _canonical(
     relations: Relations,
     visible: tuple[Column, ...],
     asked: _Timed,
-    rules: tuple[Rule, ...],
+    request: Request,
     known: Mapping[str, functions.Function],
 ) -> tuple[Node, _Made]:
     began, before = time.perf_counter(), asked.spent_ms
@@ -252,6 +254,7 @@ def _canonical(
             lambda node: _described(asked, render(node)),
             lambda node, call: _described(asked, render_call(node, call)),
             known,
+            request.limits.max_grouping_sets,
         )
     except SqlglotError as error:
         text = str(error).splitlines()[0]
@@ -263,7 +266,7 @@ def _canonical(
     root, by_sums = exact_moments(root)
     took_ms = _ms_since(began) - (asked.spent_ms - before)
     picture = Picture("lower", root, None, took_ms)
-    optimized = optimize(root, rules)
+    optimized = optimize(root, request.rules)
     notices: tuple[Notice, ...] = ()
     if parsed.hints:
         text = f"the hint {', '.join(parsed.hints)} speaks of computing the whole query, and not of maintaining it"
@@ -351,28 +354,35 @@ def _trust(parsed: ParsedQuery, asked: _Timed) -> None:
         )
 
 
-def _legal_names(columns: tuple[Column, ...]) -> tuple[tuple[Column, ...], tuple[Notice, ...]]:
+def _legal_names(columns: tuple[Column, ...], parsed: ParsedQuery) -> tuple[tuple[Column, ...], tuple[Notice, ...]]:
     """Output names that can be stored; an unnamed expression gets a name made from its text."""
     legal: list[Column] = []
     notices: list[Notice] = []
     if not columns:
         raise QueryParseError("the query has no columns", hint="name some in SELECT")
-    for column in columns:
-        name = column.name
+    for index, column in enumerate(columns):
+        name, place = column.name, output_position(parsed.tree, index, len(columns), parsed.text)
         if any(char in ILLEGAL_IN_NAMES for char in name):
             name = "_".join("".join(" " if c in ILLEGAL_IN_NAMES else c for c in name).split()).strip("_") or "expr"
             notices.append(Notice(f"the column {column.name} is stored as {name}", "name it with AS"))
         if name.casefold().startswith("__trickle"):
-            raise InvalidArgument(f"the column name {name} is reserved", hint="names with __trickle are Trickle's own")
+            raise InvalidArgument(
+                f"the column name {name} is reserved", position=place, hint="names with __trickle are Trickle's own"
+            )
         if name.casefold() in {each.name.casefold() for each in legal}:
-            raise QueryParseError(f"two columns are named {name}", hint="rename one with AS")
+            raise QueryParseError(f"two columns are named {name}", position=place, hint="rename one with AS")
         if column.type == "void":
-            raise QueryParseError(f"the column {name} is always NULL and has no type", hint="cast it")
+            raise QueryParseError(
+                f"the column {name} is always NULL and has no type",
+                position=place,
+                hint="cast it: CAST(NULL AS string), say",
+            )
         odd = unstorable(column.type)
         if odd is not None:
             raise QueryParseError(
                 f"the column {name} cannot be stored",
                 detail=f"it is of type {column.type}, which Delta tables do not have",
+                position=place,
                 hint=INSTEAD[odd],
             )
         legal.append(replace(column, name=name))

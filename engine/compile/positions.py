@@ -100,6 +100,12 @@ def fragment(node: exp.Expr, text: str, dialect: DialectType = Spark4) -> str | 
     return words if len(words) <= _FRAGMENT_MAX else words[: _FRAGMENT_MAX - 1] + "…"
 
 
+def output_position(query: exp.Query, index: int, count: int, text: str) -> Position | None:
+    """Where one of `count` outputs is written; None where a star stands for several."""
+    outputs = query.selects
+    return position(outputs[index], text) if len(outputs) == count else None
+
+
 def placed_as(node: exp.Expr, written: exp.Expr) -> exp.Expr:
     """The node, which stands for what was written, with its place."""
     starts = [part.meta["start"] for part in written.walk() if "start" in part.meta]

@@ -14,7 +14,7 @@ from functools import singledispatchmethod
 from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 
-from engine.algebra.dialect import Spark4
+from engine.algebra.dialect import MAX_LEVEL, Spark4
 from engine.algebra.nodes import (
     Aggregate,
     Empty,
@@ -305,10 +305,10 @@ class _Renderer:
         base, step = inner.query(node.base), inner.query(node.step)
         names = [exp.to_identifier(name, quoted=True) for name in node.inner_names]
         name = exp.to_identifier(node.name, quoted=True)
-        itself = exp.CTE(
-            this=exp.Union(this=base, expression=step, distinct=False),
-            alias=exp.TableAlias(this=name, columns=names),
-        )
+        alias = exp.TableAlias(this=name, columns=names)
+        if node.max_level is not None:
+            alias.meta[MAX_LEVEL] = node.max_level
+        itself = exp.CTE(this=exp.Union(this=base, expression=step, distinct=False), alias=alias)
         chosen = [
             exp.alias_(exp.column(mine.copy()), exp.to_identifier(column.name, quoted=True))
             for mine, column in zip(names, node.columns, strict=True)

@@ -94,6 +94,8 @@ class Names:
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
+        #: what people call those that were handed out
+        self.known_as: dict[str, str] = {}
 
     def fresh(self, prefix: str, name: str) -> str:
         base = f"{prefix}_{name}".strip("_").lower() or "column"
@@ -102,4 +104,5 @@ class Names:
             count += 1
             candidate = f"{base}_{count}"
         self._taken.add(candidate)
+        self.known_as[candidate] = self.known_as.get(name, name)
         return candidate

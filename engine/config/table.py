@@ -108,6 +108,9 @@ class RefreshSettings:
 class CompileSettings:
     max_parse_depth: int = _setting(64, "A query that is nested deeper is refused.", unit="levels", least=1)
     max_parse_nodes: int = _setting(100_000, "A query with more parts is refused.", unit="nodes", least=1)
+    max_grouping_sets: int = _setting(
+        64, "GROUPING SETS, CUBE or ROLLUP of more sets are not maintained differentially.", unit="sets", least=1
+    )
     dialect: str = _setting(
         "spark",
         "Whose SQL queries are written in, where a stream table does not say it.",

@@ -115,7 +115,7 @@ class Sources:
 
 def refuse_while_views_read(catalog: Catalog, settings: Settings, name: str) -> None:
     """A view of what is gone would say nothing any more."""
-    limits = Limits(settings.compile.max_parse_depth, settings.compile.max_parse_nodes)
+    limits = Limits.of(settings.compile)
     reading = views_naming(catalog, limits, name)
     if reading:
         raise DependentsExist(

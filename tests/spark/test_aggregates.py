@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.compile.functions import AGGREGATES, FUNCTIONS, AggregateFunction, Volatility
+from engine.compile.functions import AGGREGATES, FUNCTIONS, AggregateFunction, Order, Volatility
 from engine.compile.functions.aggregates import A_SKETCH, AN_ERROR, COUNTS_NULLS
 from engine.lake.session import SparkHost
 from tests.functions.samples import COLUMNS, relation, samples
@@ -169,7 +169,7 @@ NOT_SEEN = {"tuple_intersection_agg_integer"}
 
 def test_only_what_says_so_depends_on_the_order_of_rows(by_order: list[dict[str, str]]) -> None:
     differing = {name for name in by_order[0] if len({found[name] for found in by_order}) > 1}
-    said = {name for name, each in AGGREGATES.items() if each.order_sensitive} - NOT_COMPUTED
+    said = {name for name, each in AGGREGATES.items() if each.order is not Order.NEVER} - NOT_COMPUTED
     assert differing == said - NOT_SEEN
 
 

@@ -82,8 +82,8 @@ def test_a_query_that_is_recomputed(explainer: Explainer) -> None:
     [
         ("SELECT id FROM orders WHERE", "QueryParseError", Position(1, 23)),
         ("SELECT id FROM ordres", "NotFound", Position(1, 16)),
-        ("SELECT 1 AS a", "QueryParseError", None),
-        ("SELECT id AS __trickle_x FROM orders", "InvalidArgument", None),
+        ("SELECT 1 AS a", "QueryParseError", Position(1, 1)),
+        ("SELECT id AS __trickle_x FROM orders", "InvalidArgument", Position(1, 8)),
         ("DELETE FROM orders", "QueryParseError", Position(1, 13)),
         ("SELECT id, rand() AS r FROM orders", "VolatileFunction", Position(1, 12)),
     ],

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.compile.parse import Limits
 from engine.compile.pipeline import Request, compile_query
-from engine.errors import QueryTooComplex
+from engine.errors import Position, QueryParseError, QueryTooComplex
 from engine.records import Column
 from tests.support.duck_analyzer import DuckAnalyzer
 
@@ -44,5 +45,22 @@ def test_the_longest_is_refused() -> None:
 
 
 def test_what_is_nested_is_refused() -> None:
-    with pytest.raises(QueryTooComplex, match="nested more than 64 levels"):
+    with pytest.raises(QueryTooComplex, match="nested more than 64 levels") as caught:
         compiled("SELECT a FROM " + "(SELECT a FROM " * 70 + "t" + ") AS q" * 70)
+    assert caught.value.position is not None
+
+
+def test_many_grouping_sets_are_recomputed_unless_more_are_allowed() -> None:
+    query = "SELECT a, s, count(*) AS n FROM t GROUP BY CUBE (a, s, a + 1, a + 2)"
+    limits = Limits(max_grouping_sets=15)
+    reason = compile_query(Request(query, RELATIONS, limits), DuckAnalyzer(RELATIONS)).full_reason
+    assert reason is not None
+    assert "16 grouping sets are more than 15" in reason.text
+    assert reason.position == Position(1, 44)
+    assert compiled(query).kept is not None
+
+
+def test_a_template_is_told_from_sql() -> None:
+    with pytest.raises(QueryParseError, match="belongs to a template") as caught:
+        compiled("SELECT a\nFROM {{ ref('t') }}")
+    assert caught.value.position == Position(2, 6)

@@ -43,18 +43,6 @@ class AggregateFunction:
     #: over rows whose arguments are all NULL, as SQL
     all_null: str = "NULL"
 
-    @property
-    def order_sensitive(self) -> bool:
-        return self.order is not Order.NEVER
-
-    @property
-    def null_on_empty(self) -> bool:
-        return self.empty == "NULL"
-
-    @property
-    def distinct_insensitive(self) -> bool:
-        return not self.duplicates_matter
-
 
 def _made(names: str, template: AggregateFunction) -> list[AggregateFunction]:
     """Each line: a name, and behind it other names of the same function."""

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from engine.compile.functions.scalars import words
 
-#: need OVER. Those that number rows show the order of ties: where ORDER BY leaves two rows equal, either may be first
+#: need OVER
 WINDOW = words("cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number")
-
-#: of these the answer depends on the order of rows that ORDER BY finds equal; of the others it does not
-WINDOW_TIES = frozenset(words("lag lead nth_value ntile row_number"))
 
 #: rows for each row. In FROM they may stand alone too, over literals
 GENERATORS = words("""
     explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack variant_explode
     variant_explode_outer
 """)
-
-#: a row also for an empty or NULL argument
-KEEPING_GENERATORS = frozenset(words("explode_outer inline_outer posexplode_outer variant_explode_outer"))
 
 #: relations of their own
 TABLES = words("range")

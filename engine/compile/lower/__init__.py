@@ -23,7 +23,7 @@ from engine.compile.lower.expressions import OWN_AGGREGATE, refuse_odd_call
 from engine.compile.lower.parts import refuse_unknown_parts
 from engine.compile.lower.patterns import with_patterns_spelled
 from engine.compile.lower.queries import lower_query
-from engine.compile.parse import ParsedQuery, in_each_text
+from engine.compile.parse import Limits, ParsedQuery, in_each_text
 
 
 def lower(
@@ -32,7 +32,7 @@ def lower(
     typing: Typing,
     call_typing: CallTyping,
     own_functions: Mapping[str, Function],
-    branch_limit: int = 64,
+    max_grouping_sets: int = Limits.max_grouping_sets,
 ) -> tuple[Lowered, Context]:
     """The canonical tree of a query, and what was noticed on the way. Its columns still have their internal names.
 
@@ -42,7 +42,7 @@ def lower(
     for number, node in enumerate(chain.from_iterable(each.tree.walk() for each in query.texts)):
         node.meta[NUMBER] = number
     context = Context(
-        query, relations, typing, call_typing, own_functions, branch_limit=branch_limit, lower=lower_query
+        query, relations, typing, call_typing, own_functions, max_grouping_sets=max_grouping_sets, lower=lower_query
     )
     in_each_text(query, lambda each: _look_through(replace(context, query=each)))
     return lower_query(context, query.tree, _with_views(query)), context

@@ -14,6 +14,7 @@ from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context
 from engine.compile.lower.expressions import aggregates_in, without_null_words, written_name
 from engine.compile.lower.ordering import ordered
+from engine.compile.positions import placed_as
 from engine.errors import UnsupportedOperator, VolatileFunction
 
 #: turns an expression of the text into one of the tree
@@ -121,7 +122,8 @@ def _one_for_any(context: Context, call: exp.Expr) -> exp.Expr:
     context.made_unique.append(
         f"{written_name(context, inner)} takes the {place} value, as rows of a table have no order"
     )
-    return exp.Min(this=inner.this.copy()) if least else exp.Max(this=inner.this.copy())
+    made = exp.Min(this=inner.this.copy()) if least else exp.Max(this=inner.this.copy())
+    return placed_as(made, call)
 
 
 def _refuse_unordered(context: Context, call: exp.Expr) -> None:

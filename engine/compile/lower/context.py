@@ -11,7 +11,7 @@ from sqlglot import exp
 from engine.algebra.nodes import Aggregate, Empty, Node, Output, Project, UnionAll, Window
 from engine.algebra.scalars import Scalar, cast, col
 from engine.compile.functions import Function
-from engine.compile.parse import ParsedQuery, ParsedView
+from engine.compile.parse import Limits, ParsedQuery, ParsedView
 from engine.compile.positions import clause_position, fragment, position
 from engine.compile.scope import Names, Scope, Visible
 from engine.errors import InternalError, Position, UnsupportedOperator
@@ -115,7 +115,7 @@ class Context:
     made_unique: list[str] = field(default_factory=list)
     #: common table expressions by their tree and what they see of a query around them
     lowered_definitions: dict[tuple[int, int], Lowered] = field(default_factory=dict)
-    branch_limit: int = 64
+    max_grouping_sets: int = Limits.max_grouping_sets
     lower: Callable[[Context, exp.Expr, Environment], Lowered] = lambda *_: _not_set()
 
     def rehearsal(self) -> Context:

@@ -22,6 +22,7 @@ from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Environment, Source
 from engine.compile.lower.correlation import seen_from
 from engine.compile.lower.expressions import aggregates_in, over, parts_of, resolved, with_aliases
+from engine.compile.positions import clause_position, fragment
 from engine.compile.scope import Scope
 from engine.errors import UnsupportedOperator
 
@@ -280,10 +281,12 @@ def _checked(context: Context, group: exp.Group, parts: Sequence[Sequence[Set]])
     count = 1
     for part in parts:
         count *= len(part)
-    if count > context.branch_limit:
+    if count > context.max_grouping_sets:
+        clause = group.find(exp.Cube, exp.Rollup, exp.GroupingSets) or group
         raise UnsupportedOperator(
-            f"{count} grouping sets are more than {context.branch_limit}",
-            position=context.position(group),
+            f"{count} grouping sets are more than {context.max_grouping_sets}",
+            position=clause_position(clause, context.query.text),
+            fragment=fragment(clause, context.query.text),
             hint="raise compile.max_grouping_sets, or write fewer",
         )
     return tuple(tuple(index for each in chosen for index in each) for chosen in product(*parts))

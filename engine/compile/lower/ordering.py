@@ -43,6 +43,10 @@ def order_of(context: Context, order: exp.Expr | None, source: Source, visible: 
     keys: list[exp.Ordered] = []
     for item in order.expressions if order is not None else ():
         tree = item.this
+        if isinstance(tree, exp.Var) and tree.name.upper() == "ALL" and "all" not in aliases:
+            descending, first = bool(item.args.get("desc")), nulls_first(item)
+            keys += (ordered(col(each.own), descending=descending, nulls_first=first) for each in visible)
+            continue
         if isinstance(tree, exp.Literal) and tree.is_int:
             if not 1 <= int(tree.name) <= len(visible):
                 raise context.misread(tree, f"ORDER BY {tree.name} names no output: there are {len(visible)}")
@@ -89,8 +93,10 @@ def ties_broken(node: Node, names: Sequence[str], already: Sequence[exp.Ordered]
     return tuple(ordered(value[0]) for value in values if value is not None)
 
 
-def told_apart_by(ties: Keys) -> str:
-    return ", ".join(name for each in ties for name in sorted(Scalar(each.this).columns))
+def told_apart_by(context: Context, ties: Keys) -> str:
+    """In the words of people: two tables may have columns of one name."""
+    names = (name for each in ties for name in sorted(Scalar(each.this).columns))
+    return ", ".join(dict.fromkeys(context.names.known_as.get(name, name) for name in names))
 
 
 def limited(context: Context, lowered: Lowered, keys: Keys, limit: exp.Expr | None, offset: exp.Expr | None) -> Lowered:
@@ -100,7 +106,7 @@ def limited(context: Context, lowered: Lowered, keys: Keys, limit: exp.Expr | No
     shown = [each.own for each in lowered.visible]
     ties = ties_broken(node, shown, keys)
     if ties:
-        context.made_unique.append(f"where rows tie, LIMIT tells them apart by {told_apart_by(ties)}")
+        context.made_unique.append(f"where rows tie, LIMIT tells them apart by {told_apart_by(context, ties)}")
     order = exp.Order(expressions=[*keys, *ties])
     place = context.names.fresh("", "place")
     over_all = exp.Window(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from engine.algebra.dialect import MAX_LEVEL
 from engine.algebra.nodes import Aggregate, Exists, Leaf, Node, OuterJoin, Recursion, Repeat, Role, Scan, Window
 from engine.algebra.trees import nodes_of
 from engine.compile.lower.context import Context, Definition, Itself, Lowered
@@ -43,7 +44,9 @@ def lower_recursive(context: Context, definition: Definition) -> Lowered:
     # what is found has the types of what it begins with
     wanted = tuple(column.type for column in columns)
     made = context.cast_to(step.in_order(), wanted)
-    root, renamed = context.renamed(Recursion(name, base.in_order(), made, tuple(c.name for c in columns)))
+    level = cte.args["alias"].meta.get(MAX_LEVEL)
+    found = Recursion(name, base.in_order(), made, tuple(c.name for c in columns), level)
+    root, renamed = context.renamed(found)
     visible = tuple(Visible("", each, renamed[old.own]) for each, old in zip(names, base.visible, strict=True))
     return Lowered(root, visible)
 

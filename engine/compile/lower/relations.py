@@ -15,6 +15,7 @@ from engine.compile.lower.correlation import lower_subquery, merged_domain, numb
 from engine.compile.lower.expressions import column_named, scalar
 from engine.compile.lower.generators import generated, is_generator
 from engine.compile.lower.pivots import pivoted
+from engine.compile.lower.ranges import is_range, numbers
 from engine.compile.lower.recursion import lower_itself, lower_recursive, names_itself
 from engine.compile.lower.subqueries import filtered, with_values_of
 from engine.compile.parse import naming_the_view
@@ -64,6 +65,8 @@ def relation(context: Context, tree: exp.Expr, environment: Environment) -> Sour
     match tree:
         case exp.Table() if is_generator(tree.this):
             return generated(context, Source(ONE_ROW, Scope()), tree, outer=False)
+        case exp.Table() if is_range(tree):
+            return numbers(context, tree)
         case exp.Table() if isinstance(tree.this, exp.Values):
             return _of(context.lower(context, tree.this, environment), tree)
         case exp.Table():

@@ -197,7 +197,7 @@ def _untied(
     ties = list(ties_broken(below.input, names, keys))
     if ties:
         context.made_unique.append(
-            f"where rows tie, {functions.name_of(inner)} tells them apart by {told_apart_by(tuple(ties))}"
+            f"where rows tie, {functions.name_of(inner)} tells them apart by {told_apart_by(context, tuple(ties))}"
         )
     if isinstance(inner, _PLACES) or is_rows:
         return function, partition, [*keys, *ties], spec

@@ -77,7 +77,7 @@ def in_spark(
     if chosen is SqlDialect.DATABRICKS:
         return InSpark(text, written)  # Databricks is Spark; what only it has, Spark refuses
     tree = _parsed(text, chosen)
-    guard(tree, limits or Limits())
+    guard(tree, text, limits or Limits())
     done: Translation = translated(tree, text, chosen, relations)
     return InSpark(done.tree.sql(dialect=Spark4, pretty=True), written, done.notices)
 

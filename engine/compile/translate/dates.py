@@ -99,6 +99,8 @@ def _date_diff(context: Translating, node: exp.DateDiff) -> exp.Expr:
     unit = (node.args.get("unit") or exp.var("DAY")).name.upper().rstrip("S")
     if {context.kind(node.this), context.kind(node.expression)} - {Kind.DATE, Kind.TIMESTAMP}:
         raise context.refused(node, "DATEDIFF of what is not known to be dates or timestamps")
+    if unit in ("HOUR", "MINUTE", "SECOND"):
+        return _clock_diff(node, unit)
     ends = [exp.Cast(this=each.copy(), to=exp.DataType.build("date")) for each in (node.this, node.expression)]
 
     def counted(end: exp.Expr) -> exp.Expr:
@@ -116,6 +118,15 @@ def _date_diff(context: Translating, node: exp.DateDiff) -> exp.Expr:
             return exp.paren(exp.Sub(this=counted(ends[0]), expression=counted(ends[1])))
         case _:
             raise context.refused(node, f"DATEDIFF in {unit}s counts otherwise in Spark")
+
+
+def _clock_diff(node: exp.DateDiff, unit: str) -> exp.Expr:
+    """Between two beginnings of hours, whole hours are the boundaries."""
+    begins = [
+        exp.Anonymous(this="DATE_TRUNC", expressions=[exp.Literal.string(unit), each.copy()])
+        for each in (node.expression, node.this)
+    ]
+    return exp.Anonymous(this="TIMESTAMPDIFF", expressions=[exp.var(unit), *begins])
 
 
 RULES: dict[type[exp.Expr], Rule] = {

@@ -38,7 +38,7 @@ _PLAIN = (
     # aggregates: none of them looks at NULL, and over nothing they are NULL, or 0 where they count
     exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance,
     exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp, exp.LogicalAnd, exp.LogicalOr, exp.GroupConcat, exp.Median,
-    exp.PercentileCont, exp.PercentileDisc, exp.ArgMax, exp.ArgMin,
+    exp.PercentileCont, exp.PercentileDisc, exp.ArgMax, exp.ArgMin, exp.AnyValue,
     # windows
     exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue,
     exp.LastValue, exp.NthValue,
