@@ -76,7 +76,7 @@ def _atom(tree: exp.Expr) -> exp.Expr:
 
 
 def col(name: str) -> Scalar:
-    return Scalar(exp.column(exp.to_identifier(name, quoted=True)))
+    return Scalar(exp.Column(this=exp.Identifier(this=name, quoted=True)))
 
 
 def lit(value: int | str) -> Scalar:

@@ -345,7 +345,7 @@ def _named(value: exp.Expr, name: str) -> exp.Expr:
     """
     if isinstance(value, exp.Column) and value.name == name:
         return value
-    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
+    return exp.Alias(this=value, alias=exp.Identifier(this=name, quoted=True))
 
 
 def _union(parts: Sequence[exp.Query]) -> exp.Query:
@@ -373,7 +373,7 @@ def _would_lose_the_row(node: Project, block: _Block) -> bool:
 
 
 def _ref(table: str, column: str) -> exp.Column:
-    return exp.column(exp.to_identifier(column, quoted=True), exp.to_identifier(table, quoted=True))
+    return exp.Column(this=exp.Identifier(this=column, quoted=True), table=exp.Identifier(this=table, quoted=True))
 
 
 def _count_uses(root: Node) -> dict[int, int]:
