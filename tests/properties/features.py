@@ -21,7 +21,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "joins": ("inner_join", "cross_join", "comma_join", "using", "natural_join", "non_equi_join", "nested_join"),
     "outer_joins": ("left_join", "right_join", "full_join"),
     "semi_joins": ("semi_join", "anti_join"),
-    "relations": ("derived_table", "cte", "values", "no_from"),
+    "relations": ("derived_table", "cte", "cte_like_table", "values", "no_from"),
     "sets": ("union", "union_all", "intersect", "intersect_all", "except", "except_all", "distinct"),
     "groups": ("group_by", "global_aggregate", "group_by_ordinal", "group_by_alias", "having", "count"),
     "grouping_sets": ("rollup", "cube", "grouping_sets", "grouping_function"),

@@ -325,7 +325,13 @@ class SetOperation:
 class Cte:
     name: str
     query: Query
+    #: has it the name of a table, which nothing behind it can mean any more?
+    like_table: bool = False
     feature: str = "cte"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return ("cte_like_table",) if self.like_table else ()
 
     def sql(self) -> str:
         return f"{self.name} AS ({self.query.sql()})"

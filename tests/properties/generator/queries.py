@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from tests.properties.case import Case, Table
 from tests.properties.features import Weights
@@ -27,7 +28,7 @@ from tests.properties.tree import (
     with_names,
 )
 from tests.properties.types import is_comparable
-from tests.properties.walk import walk
+from tests.properties.walk import rebuilt, walk
 
 SETS = {"union": 1, "union_all": 3, "intersect": 0.7, "intersect_all": 0.7, "except": 0.7, "except_all": 0.7}
 #: rows of these meet often
@@ -48,6 +49,7 @@ class Generator(Recursions):
         while not reads_a_table(query):
             self.relations_left = max(left, 1)
             query = self.select(Around(self.known_tables(tables)), None)
+        query = self.with_names_of_tables(query, tables)
         used = tuple(table for table in tables if table.name in names_in(query))
         steps = tuple(self.step(used if self.chance(0.9) else tables) for _ in range(self.few(1, 2, 2, 3)))
         return Case(tables, query, steps, self.ties)
@@ -63,6 +65,23 @@ class Generator(Recursions):
         )
 
     # ---------------------------------------------------------------- queries
+
+    def with_names_of_tables(self, query: Query, tables: tuple[Table, ...]) -> Query:
+        """A WITH may be named like a table, also like the one that it reads, if nobody means the table behind it."""
+        for made in [node for node in walk(query) if isinstance(node, With)]:
+            recursive = any(isinstance(cte, Recursion) for cte in made.ctes)
+            if recursive or not made.ctes or not self.wants("cte_like_table", 0.3):
+                continue
+            place = self.few(*range(len(made.ctes)))
+            behind = (*made.ctes[place + 1 :], made.body)
+            free = [table.name for table in tables if table.name not in names_in(behind) | ctes_in(query)]
+            if free:
+                own, name = made.ctes[place].name, self.choice(free)
+                named = replace(made.ctes[place], name=name, like_table=True)
+                others = rebuilt(behind, lambda node, own=own, name=name: _called(node, own, name))
+                shadowed = With((*made.ctes[:place], named, *others[:-1]), others[-1])
+                query = rebuilt(query, lambda node, made=made, shadowed=shadowed: shadowed if node == made else node)
+        return query
 
     def query(self, around: Around, want: tuple[str, ...] | None = None) -> Query:
         rest = 1 / (1 + around.depth)
@@ -191,9 +210,16 @@ class Generator(Recursions):
 
 def reads_a_table(query: Query) -> bool:
     """What reads none would never change."""
-    made = {node.name for node in walk(query) if isinstance(node, Cte | Recursion)}
-    return bool(names_in(query) - made)
+    return bool(names_in(query) - ctes_in(query))
 
 
-def names_in(query: Query) -> set[str]:
-    return {node.name for node in walk(query) if isinstance(node, Named)}
+def names_in(part: object) -> set[str]:
+    return {node.name for node in walk(part) if isinstance(node, Named)}
+
+
+def ctes_in(query: Query) -> set[str]:
+    return {node.name for node in walk(query) if isinstance(node, Cte | Recursion)}
+
+
+def _called(node: Any, old: str, new: str) -> Any:
+    return replace(node, name=new) if isinstance(node, Named) and node.name == old else node
