@@ -22,8 +22,8 @@ from tests.mutants.operators import mutated
 ROOT = Path(__file__).parents[2]
 #: what a query is taken for, and what maintains it: derived, stored, bound, made cheaper
 PLACES = (
-    "engine/compile/lower", "engine/compile/differentiate", "engine/compile/keep", "engine/compile/optimize", "engine/compile/bind.py",
-    "engine/compile/steps.py", "engine/algebra/trees.py",
+    "engine/compile/lower", "engine/compile/differentiate", "engine/compile/keep", "engine/compile/optimize",
+    "engine/compile/bind.py", "engine/compile/steps.py", "engine/algebra/trees.py",
 )  # fmt: skip
 #: random cases, of everything and of what has to be maintained
 SEEDS = 250

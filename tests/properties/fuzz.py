@@ -16,6 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tests.properties import record
 from tests.properties.case import Case
 from tests.properties.features import GROUPS, Weights, weights
 from tests.properties.generator.queries import Generator
@@ -166,9 +167,18 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    if given.record and (given.only or given.without or given.texts):
+        print("--record is for runs of everything", file=sys.stderr)
+        return 2
     job = Job(chosen, given.spark, given.texts)
     total, began = Tally(), time.monotonic()
     told = began
+
+    def keep(tally: Tally) -> None:
+        if given.record:
+            engine = "Spark" if given.spark else "DuckDB"
+            record.write(record.run_of(engine, given.seed, tally, time.monotonic() - began))
+
     for part in run_all(job, range(given.seed, given.seed + given.cases), given.processes):
         for failure in part.failures:
             print(f"{failure}\n{'-' * 60}", flush=True)
@@ -179,10 +189,12 @@ def main(arguments: list[str] | None = None) -> int:
         if now - told > PROGRESS_S:
             told = now
             print(total.line(now - began), flush=True)
+            keep(total)
         if len(total.failures) >= given.stop_after:
             print(f"stopped after {len(total.failures)} failures")
             break
     print(total.summary(time.monotonic() - began))
+    keep(total)
     return 1 if total.failures else 0
 
 
@@ -196,6 +208,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--without", default="", help="features or groups that do not come")
     options.add_argument("--stop-after", type=int, default=5, help="failures")
     options.add_argument("--write", type=Path, help="a folder for the failures, each as a .test file")
+    options.add_argument("--record", action="store_true", help="the run becomes a row of docs/fuzz")
     options.add_argument("--texts", action="store_true", help="the generator against DuckDB alone; nothing is compiled")
     options.add_argument("--spark", action="store_true", help="Spark computes everything, instead of DuckDB")
     return options

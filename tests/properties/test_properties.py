@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from engine.algebra.nodes import Node, UnionAll
 from engine.algebra.trees import rewrite
 from engine.compile.differentiate import join
 from engine.errors import TrickleError
-from tests.properties import fuzz, judge, rule_by_rule
+from tests.properties import fuzz, judge, record, rule_by_rule
 from tests.properties.case import Case
 from tests.properties.features import COVERED, FEATURES, GROUPS, SPARK_ONLY, weights
 from tests.properties.generator.queries import Generator
@@ -243,3 +245,13 @@ def test_a_query_reads_a_table() -> None:
 def test_a_name_that_is_gone_is_no_name() -> None:
     assert Ref("", "c1", "int").sql() == "c1"
     assert Ref("m", "c1", "int").sql() == "m.c1"
+
+
+def test_runs_of_several_sittings_add_up(tmp_path: Path) -> None:
+    first = record.Run("DuckDB", "abc", 0, 100, 3, 1, 0, 60)
+    for run in (first, record.Run("Spark", "abc", 0, 10, 0, 0, 1, 60), replace(first, cases=200)):
+        record.write(run, tmp_path)
+    record.write(record.Run("DuckDB", "def", 200, 50, 0, 0, 0, 30), tmp_path)
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "DuckDB: 250 cases, 0 failures.\nSpark: 10 cases, 1 failures." in page
+    assert "| DuckDB | abc | 0 – 199 | 200 | 3 | 1 | 0 | 1 |" in page
