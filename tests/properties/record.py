@@ -61,7 +61,7 @@ def write(run: Run, folder: Path = DOCS) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "runs.json"
     known = [Run(**each) for each in json.loads(file.read_text(encoding="utf-8"))] if file.exists() else []
-    runs = [*(each for each in known if each.key != run.key), run]
+    runs = list({each.key: each for each in (*known, run)}.values())
     listed = ",\n".join(json.dumps(asdict(each)) for each in runs)
     file.write_text(f"[\n{listed}\n]\n", encoding="utf-8")
     (folder / "README.md").write_text(page(runs), encoding="utf-8")
@@ -69,7 +69,7 @@ def write(run: Run, folder: Path = DOCS) -> None:
 
 def page(runs: list[Run]) -> str:
     sums = []
-    for engine in dict.fromkeys(each.engine for each in runs):
+    for engine in sorted({each.engine for each in runs}):
         of_it = [each for each in runs if each.engine == engine]
         cases, failures = sum(each.cases for each in of_it), sum(each.failures for each in of_it)
         sums.append(f"{engine}: {cases:,} cases, {failures} failures.")
