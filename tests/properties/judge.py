@@ -101,8 +101,8 @@ class NoAnswer(Exception):
 #: DuckDB does not look through a full join for what a row has to do with the query around, and refuses to order by what
 #: it finds to be a constant: it cannot be an oracle then
 BEYOND_DUCKDB = ("Unsupported join type for flattening correlated subquery", "ORDER BY non-integer literal")
-#: Spark does not find the keys of grouping sets in HAVING, where a subquery there reads a WITH
-KEYS_IN_HAVING = frozenset({"cte", "subquery_in_having"})
+#: Spark does not always find the keys of grouping sets in HAVING beside a subquery
+KEYS_IN_HAVING = "subquery_in_having"
 GROUPING_SETS = frozenset({"rollup", "cube", "grouping_sets"})
 #: a correlated subquery as a key of groups, of which no output speaks
 CORRELATED_KEY = "MUST_AGGREGATE_CORRELATED_SCALAR_SUBQUERY"
@@ -128,7 +128,7 @@ def judge(case: Case, settings: Settings) -> Outcome:
 def _is_beyond_spark(error: QueryParseError, case: Case) -> bool:
     """Texts with one meaning, which Spark refuses all the same."""
     if "There is no column" in error.message:
-        return case.features >= KEYS_IN_HAVING and bool(case.features & GROUPING_SETS)
+        return KEYS_IN_HAVING in case.features and bool(case.features & GROUPING_SETS)
     return CORRELATED_KEY in (error.detail or "") and "subquery_below_groups" in case.features
 
 

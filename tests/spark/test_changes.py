@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.lake import changes, commits, log, quoting, tables
+from engine.lake import changes, commits, differences, log, quoting, tables
 from engine.lake.commits import ChangeKind, ChangeSummary
 from engine.lake.session import SparkHost
 from engine.records import Column
@@ -164,7 +166,7 @@ def difference(session: Any, path: str, before: int, after: int) -> Counter[Any]
 
 
 def read(session: Any, path: str, summary: ChangeSummary, most: int = 100_000) -> changes.SourceChange:
-    return changes.read(session, path, NAMES, summary.after_version, summary.upto_version, summary, "delta_x", most)
+    return changes.read(session, path, NAMES, summary, "delta_x", most)
 
 
 @pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "plain"])
@@ -202,6 +204,18 @@ def test_the_chosen_reader_gives_the_difference(
         large = read(spark, delta_path, summary, most=0)
         assert (large.reader, large.rows) == ("spark", None)
         assert counted(spark.table("delta_x")) == expected
+        files_tell(spark, delta_path, summary, expected)
+
+
+def files_tell(session: Any, path: str, summary: ChangeSummary, expected: Counter[Any]) -> None:
+    """The same change, from the files that only one of the versions has."""
+    for most in (100_000, 0):
+        change = read(session, path, replace(summary, by_files=True), most)
+        assert counted(session.table("delta_x")) == expected
+        assert change.reader in ("files", "files by spark")
+        assert (change.rows is None) == (most == 0)
+        if change.rows is not None:
+            assert change.rows == session.table("delta_x").count() == sum(map(abs, expected.values()))
 
 
 def test_a_small_change_is_a_local_relation(spark: Any, made: dict[bool, str], delta_path: str) -> None:
@@ -233,7 +247,63 @@ def test_timestamps_in_sparks_old_form_are_not_left_to_delta_rs(spark: Any, delt
         (1, ["at"], "delta-rs"),
     ):
         summary = commits.summarise(delta_path, after, after + 1)
-        change = changes.read(spark, delta_path, wanted, after, after + 1, summary, "delta_x", 100)
+        change = changes.read(spark, delta_path, wanted, summary, "delta_x", 100)
         assert change.reader == reader
         if wanted == ["at"]:
             assert spark.sql("SELECT year(at) AS y FROM delta_x").collect()[0]["y"] == 1066
+
+
+# ---------------------------------------------------------------- without a Change Data Feed
+
+
+@pytest.fixture(scope="module")
+def unrecorded(spark_host: SparkHost, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Tables whose writers record nothing: plain ones, and one that only Delta knows how to read."""
+    session = spark_host.session()
+    found = {}
+    for kind in ("vectors", "plain"):
+        found[kind] = str(tmp_path_factory.mktemp("unrecorded") / "table")
+        make(session, found[kind], vectors=kind == "vectors")
+        table = quoting.table(found[kind])
+        session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
+    found["partitioned and mapped"] = path = found["vectors"] + "_partitioned"
+    writer = session.read.format("delta").load(found["vectors"]).write.format("delta").partitionBy("ok")
+    writer.option("delta.columnMapping.mode", "name").option("delta.enableDeletionVectors", "true").save(path)
+    session.sql(f"INSERT INTO {quoting.table(path)} {rows(300, 310)}")
+    session.sql(f"DELETE FROM {quoting.table(path)} WHERE Id IN (22, 301)")
+    return found
+
+
+@pytest.mark.parametrize("commit", ["append", "delete twice", "merge", "overwrite", "restore", "optimize and append"])
+def test_files_tell_also_where_they_hold_other_names_and_no_partitions(
+    spark: Any, unrecorded: dict[str, str], delta_path: str, commit: str
+) -> None:
+    action, _ = COMMITS[commit]
+    shutil.copytree(unrecorded["partitioned and mapped"], delta_path)
+    before = log.newest_version(delta_path)
+    action(spark, delta_path)
+    after = log.newest_version(delta_path)
+    summary = commits.summarise(delta_path, before, after)
+    files_tell(spark, delta_path, summary, difference(spark, delta_path, before, after))
+
+
+def test_what_was_only_appended_is_read_by_the_driver(spark: Any, unrecorded: dict[str, str], delta_path: str) -> None:
+    shutil.copytree(unrecorded["vectors"], delta_path)
+    before = log.newest_version(delta_path)
+    spark.sql(f"INSERT INTO {quoting.table(delta_path)} {rows(400, 402)}")
+    summary = replace(commits.summarise(delta_path, before, before + 1), by_files=True)
+    assert summary.kind is ChangeKind.APPEND
+    change = read(spark, delta_path, summary)
+    assert (change.reader, change.rows) == ("files", 2)
+    assert not differences.are_gone(delta_path, summary)
+    for file in Path(delta_path).glob("*.parquet"):
+        file.unlink()
+    assert differences.are_gone(delta_path, summary)
+
+
+def test_a_rewritten_file_is_no_large_change(spark: Any, unrecorded: dict[str, str], delta_path: str) -> None:
+    """Without deletion vectors an update of one row writes a file anew; the commit says how many rows it meant."""
+    shutil.copytree(unrecorded["plain"], delta_path)
+    before = log.newest_version(delta_path)
+    spark.sql(f"UPDATE {quoting.table(delta_path)} SET ok = NULL WHERE Id = 50")
+    assert commits.summarise(delta_path, before, before + 1).rows_estimate == 2
