@@ -390,6 +390,11 @@ class Engine(ExplainVerbs):
             name, str(path), format=format, cdc_mode=cdc_mode, key=tuple(key), enable_cdf=enable_cdf
         )
 
+    def enable_change_feed(self, name: str) -> SourceStatus:
+        """Switches the Change Data Feed of a source on: its writers then record what they change."""
+        self._host.start()
+        return self._writing.sources.enable_change_feed(name)
+
     def drop_source(self, name: str, *, if_exists: bool = False) -> bool:
         return self._writing.sources.drop(name, if_exists=if_exists)
 

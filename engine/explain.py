@@ -29,7 +29,7 @@ from engine.records import (
     StreamTable,
     StreamTableStatus,
 )
-from engine.refresh.define import mode_of, notices_of
+from engine.refresh.define import mode_of, notice_without_feed, notices_of
 from engine.refresh.plans import Plans, rendered
 from engine.refresh.sources import Sources
 from engine.results import (
@@ -132,15 +132,13 @@ class Explainer:
 
     def _mute(self, plan: MaintenancePlan) -> list[str]:
         located = (self.plans.relations.located(name) for name in plan.sources)
-        return [each.name for each in located if not tables.cdf_enabled(each.path)]
+        return [each.name for each in located if each.cdc_mode is CdcMode.CDF and not tables.cdf_enabled(each.path)]
 
     def _feed_notices(self, plan: MaintenancePlan, mode: RefreshMode) -> Iterator[Notice]:
         if mode is not RefreshMode.FULL and plan.full_reason is None:
-            for name in self._mute(plan):
-                yield Notice(
-                    f"{name} does not record its changes",
-                    "a creation switches its Change Data Feed on, where enable_cdf allows it",
-                )
+            for located in map(self.plans.relations.located, plan.sources):
+                if located.cdc_mode in (CdcMode.AUTO, CdcMode.CDF) and not tables.cdf_enabled(located.path):
+                    yield notice_without_feed(located)
 
     # ---------------------------------------------------------------- a stream table
 
@@ -179,9 +177,15 @@ def _made(stage: Stage) -> Stage:
 
 def _changes(source: SourceStatus) -> str:
     """How the changes of a source are found."""
-    if source.source.cdc_mode is CdcMode.POLL:
-        return "polled"
-    return "change data feed" if source.cdf else "none recorded: each change means recomputing everything"
+    match source.source.cdc_mode:
+        case CdcMode.POLL:
+            return "polled"
+        case CdcMode.CDF if not source.cdf:
+            return "none recorded: each change means recomputing everything"
+        case CdcMode.AUTO | CdcMode.CDF if source.cdf:
+            return "change data feed"
+        case _:
+            return "told by the files that commits add and remove"
 
 
 def _ways_to_change(sources: tuple[str, ...]) -> Iterator[dict[str, Change]]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from argparse import BooleanOptionalAction, Namespace, _SubParsersAction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.cli.output import Column, Output
 from engine.cli.session import asking_for_cdf, open_engine
-from engine.records import SourceStatus
+from engine.records import CdcMode, SourceStatus
+
+if TYPE_CHECKING:
+    from engine import Engine
 
 
 def add_commands(commands: _SubParsersAction[Any]) -> None:
@@ -52,12 +55,22 @@ def run_add(args: Namespace, out: Output) -> int:
             out,
             yes=args.yes,
         )
+        if not status.cdf and status.source.cdc_mode is CdcMode.AUTO and args.enable_cdf is None:
+            status = _asked_for_feed(engine, status, out, yes=args.yes)
     if out.as_json:
         out.json(status)
     else:
         feed = "with" if status.cdf else "without"
         out.line(f"added the source {status.source.name} at version {status.head}, {feed} Change Data Feed")
     return 0
+
+
+def _asked_for_feed(engine: Engine, status: SourceStatus, out: Output, *, yes: bool) -> SourceStatus:
+    """Its changes can be told without a feed, too; whoever is there may decide."""
+    question = f"{status.source.name} does not record its changes. Switch its Change Data Feed on?"
+    if yes or (out.can_ask() and out.asked(question)):
+        return engine.enable_change_feed(status.source.name)
+    return status
 
 
 def run_list(args: Namespace, out: Output) -> int:

@@ -1,4 +1,4 @@
-"""What changed in a table between two versions, read from its Change Data Feed."""
+"""What changed in a table between two versions: from its Change Data Feed, or from the files that tell them apart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.algebra.nodes import WEIGHT
-from engine.lake import capabilities, failures, log, netting, old_days, quoting, tables, views
+from engine.lake import capabilities, differences, failures, log, netting, old_days, quoting, tables, views
 from engine.lake.commits import ChangeKind, ChangeSummary
 from engine.records import Column
 
@@ -30,7 +30,7 @@ class SourceChange:
     view: str
     #: None where nobody counted
     rows: int | None
-    #: 'delta-rs', 'spark' or 'none'
+    #: 'delta-rs', 'spark', 'files', 'files by spark' or 'none'
     reader: str
     duration_ms: float
 
@@ -39,8 +39,6 @@ def read(
     session: SparkSession,
     path: str,
     columns: Sequence[str],
-    after_version: int,
-    upto_version: int,
     summary: ChangeSummary,
     as_view: str,
     max_driver_rows: int,
@@ -48,7 +46,7 @@ def read(
     """The wanted columns of every changed row, with its weight: +1 for what came, -1 for what went."""
     started = time.perf_counter()
     try:
-        reader, rows, frame = _read(session, path, columns, after_version, upto_version, summary, max_driver_rows)
+        reader, rows, frame = _read(session, path, columns, summary, max_driver_rows)
         frame.createOrReplaceTempView(as_view)
     except Exception as error:
         raise failures.typed(error, f"Reading the changes of {path}") from error
@@ -64,14 +62,15 @@ def _read(
     session: SparkSession,
     path: str,
     columns: Sequence[str],
-    after_version: int,
-    upto_version: int,
     summary: ChangeSummary,
     max_driver_rows: int,
 ) -> tuple[str, int | None, Any]:
+    after_version, upto_version = summary.after_version, summary.upto_version
     schema = _view_schema(path, upto_version, columns)
     if summary.kind is ChangeKind.DATALESS:
         return "none", 0, session.createDataFrame([], schema)
+    if summary.by_files:
+        return _from_files(session, path, columns, summary, max_driver_rows, schema)
     small = summary.rows_estimate <= max_driver_rows
     if small and _delta_rs_is_right(path, upto_version, summary, columns):
         rows = _from_delta_rs(path, columns, after_version, upto_version, max_driver_rows)
@@ -87,6 +86,30 @@ def _read(
         rows = feed.toArrow()
         return "spark", rows.num_rows, local_relation(session, rows, schema)
     return "spark", None, feed
+
+
+def _from_files(
+    session: SparkSession,
+    path: str,
+    columns: Sequence[str],
+    summary: ChangeSummary,
+    max_driver_rows: int,
+    schema: StructType,
+) -> tuple[str, int | None, Any]:
+    cancels = not differences.only_grows(path, summary)
+    found = differences.here(path, columns, summary, max_driver_rows)
+    if found is not None:
+        rows = _plain(found)
+        rows = _netted(session, rows, schema) if cancels else rows
+        return "files", rows.num_rows, local_relation(session, rows, schema)
+    types = {column.name.casefold(): column.type for column in tables.columns(path, summary.upto_version)}
+    wanted = [Column(name, types[name.casefold()]) for name in columns]
+    frame = differences.by_spark(session, path, wanted, summary)
+    frame = netting.of_frame(frame) if cancels else frame
+    if summary.rows_estimate <= max_driver_rows:
+        rows = frame.toArrow()
+        return "files by spark", rows.num_rows, local_relation(session, rows, schema)
+    return "files by spark", None, frame
 
 
 def _netted(session: SparkSession, rows: pa.Table, schema: StructType) -> pa.Table:

@@ -29,6 +29,17 @@ class ChangeKind(IntEnum):
 
 
 @dataclass(frozen=True)
+class DataFile:
+    """A file of a version, with the vector that takes rows away from it."""
+
+    #: as the log spells it
+    path: str
+    vector: str = ""
+    #: that are left of it
+    rows: int = 0
+
+
+@dataclass(frozen=True)
 class CommitChange:
     version: int
     kind: ChangeKind
@@ -68,6 +79,8 @@ class ChangeSummary:
     cdf_lost_at: int | None = None
     #: the table was replaced by another one
     table_id_after: str | None = None
+    #: it is read from the files that only one of the versions has, and not from what writers recorded
+    by_files: bool = False
 
     @property
     def kind(self) -> ChangeKind:
@@ -162,6 +175,28 @@ def went_through(path: str, was: SourceVersion, upto_version: int) -> bool:
     return was_there is (kind == "+")
 
 
+def files_between(path: str, after_version: int, upto_version: int) -> tuple[list[DataFile], list[DataFile]]:
+    """The files that only the later of two versions has, and those that only the earlier one has."""
+    came: dict[tuple[str, str], DataFile] = {}
+    went: dict[tuple[str, str], DataFile] = {}
+    for version in range(after_version + 1, upto_version + 1):
+        found = log.actions(path, version) or []
+        # what a commit removes was there before it, also where it adds the same file with another vector
+        for kind, here, there in (("remove", went, came), ("add", came, went)):
+            for action in (each[kind] for each in found if kind in each):
+                file = _data_file(path, action)
+                key = (file.path, file.vector)
+                if there.pop(key, None) is None:
+                    here[key] = file
+    return list(came.values()), list(went.values())
+
+
+def _data_file(path: str, action: dict[str, Any]) -> DataFile:
+    vector = action.get("deletionVector") or {}
+    named = f"{vector.get('storageType')}{vector.get('pathOrInlineDv')}@{vector.get('offset')}" if vector else ""
+    return DataFile(str(action["path"]), named, _rows_of_file(path, action))
+
+
 def _is_of(action: dict[str, Any] | None, name: str) -> bool:
     return action is not None and log.file_name(action) == name
 
@@ -226,13 +261,16 @@ def _rows(
     removed: list[dict[str, Any]],
     change_files: list[dict[str, Any]],
 ) -> int:
+    said = _rows_said(info)
     if change_files:
-        return _rows_of_change_files(path, info, change_files)
+        return said or _counted(path, change_files)
     live: dict[str, int] = {}
     for file, sign in (*((file, 1) for file in added), *((file, -1) for file in removed)):
         path_of_file = str(file["path"])
         live[path_of_file] = live.get(path_of_file, 0) + sign * _rows_of_file(path, file)
-    return sum(map(abs, live.values()))
+    found = sum(map(abs, live.values()))
+    # files that were rewritten as a whole carry most of their rows along
+    return min(said, found) if said else found
 
 
 def _rows_of_file(path: str, file: dict[str, Any]) -> int:
@@ -246,8 +284,8 @@ def _rows_of_file(path: str, file: dict[str, Any]) -> int:
     return max(0, int(counted) - int(vector.get("cardinality") or 0))
 
 
-def _rows_of_change_files(path: str, info: log.CommitInfo, change_files: list[dict[str, Any]]) -> int:
-    """Counted by the commit where it says so; else by the files' own ends."""
+def _rows_said(info: log.CommitInfo) -> int:
+    """Counted by the commit itself; 0 where it does not say."""
     metrics = info.metrics
     counted = {
         "UPDATE": (("numUpdatedRows", 2), ("num_updated_rows", 2)),
@@ -261,10 +299,7 @@ def _rows_of_change_files(path: str, info: log.CommitInfo, change_files: list[di
             ("num_target_rows_deleted", 1),
         ),
     }.get(info.operation.upper(), ())
-    said = [int(metrics[name]) * times for name, times in counted if str(metrics.get(name, "")).isdigit()]
-    if said:
-        return sum(said)
-    return _counted(path, change_files)
+    return sum(int(metrics[name]) * times for name, times in counted if str(metrics.get(name, "")).isdigit())
 
 
 def _counted(path: str, files: list[dict[str, Any]]) -> int:

@@ -202,8 +202,7 @@ class SparkCompute:
     def show_change(
         self, view: str, path: str, columns: Sequence[str], summary: ChangeSummary, max_driver_rows: int
     ) -> int | None:
-        after, upto = summary.after_version, summary.upto_version
-        return changes.read(self._session, path, columns, after, upto, summary, view, max_driver_rows).rows
+        return changes.read(self._session, path, columns, summary, view, max_driver_rows).rows
 
     def show_before(self, view: str, now: str, change: str, columns: Sequence[Column]) -> None:
         views.of_before(self._session, view, now, change, columns)

@@ -57,7 +57,7 @@ def of_version(session: SparkSession, name: str, path: str, version: int, column
                 f"SELECT {_listed(columns)} FROM {quoting.table(path)} VERSION AS OF {version}"  # noqa: S608  quoted
             )
         else:
-            frame = _of_files(session, path, version, files, names).selectExpr(*map(readable, columns))
+            frame = of_files(session, path, version, files, names).selectExpr(*map(readable, columns))
         frame.createOrReplaceTempView(name)
     except Exception as error:
         raise failures.typed(error, f"reading version {version} of {path}") from error
@@ -134,11 +134,7 @@ def forget(session: SparkSession, name: str) -> None:
 def plain_files(path: str, version: int) -> list[str] | None:
     """The Parquet files that together are this version; None where files alone do not tell."""
     folder = log.local_path(path)
-    definition = log.definition(path, version)
-    mapped = definition.properties.get("delta.columnMapping.mode", "none").lower() != "none"
-    if folder is None or mapped or definition.partition_columns or definition.features - _PLAIN_FEATURES:
-        return None
-    if _UNSAFE_IN_PATHS & set(str(folder)):
+    if folder is None or not files_hold_rows(path, version):
         return None
     handle = tables.pin(path, version).handle
     if any(True for _ in handle.deletion_vectors()):
@@ -146,6 +142,16 @@ def plain_files(path: str, version: int) -> list[str] | None:
     names = _file_names(handle)
     # Encoded names, and files of other folders, are Delta's to find.
     return None if any(set(name) & {"%", ":"} for name in names) else [str(folder / name) for name in names]
+
+
+def files_hold_rows(path: str, version: int) -> bool:
+    """Is a file of this version just its rows, but for those that a deletion vector takes away?"""
+    folder = log.local_path(path)
+    definition = log.definition(path, version)
+    mapped = definition.properties.get("delta.columnMapping.mode", "none").lower() != "none"
+    if folder is None or mapped or definition.partition_columns or definition.features - _PLAIN_FEATURES:
+        return False
+    return not _UNSAFE_IN_PATHS & set(str(folder))
 
 
 def file_names(path: str, version: int) -> list[str]:
@@ -160,7 +166,8 @@ def _file_names(handle: object) -> list[str]:
     return [str(name) for name in actions.column("path").to_pylist()]
 
 
-def _of_files(session: SparkSession, path: str, version: int, files: list[str], names: tuple[str, ...]) -> DataFrame:
+def of_files(session: SparkSession, path: str, version: int, files: Sequence[str], names: Sequence[str]) -> DataFrame:
+    """Columns as the table has them at that version, of files that hold just rows."""
     from pyspark.sql.types import StructType
 
     whole = StructType.fromJson(log.definition(path, version).schema)

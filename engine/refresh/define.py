@@ -34,10 +34,20 @@ from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import tables
 from engine.names import check_name
 from engine.observe.history import History
-from engine.records import EventKind, Initiator, Notice, ReasonCode, RefreshMode, RefreshRecord, Severity, StreamTable
+from engine.records import (
+    CdcMode,
+    EventKind,
+    Initiator,
+    Notice,
+    ReasonCode,
+    RefreshMode,
+    RefreshRecord,
+    Severity,
+    StreamTable,
+)
 from engine.refresh import carried
 from engine.refresh.observe import without_changes
-from engine.refresh.plans import Plans
+from engine.refresh.plans import Located, Plans
 from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources, refuse_while_views_read
 from engine.results import CreateResult, DropResult
@@ -192,8 +202,8 @@ class Definitions:
             located = self._plans.relations.located(name)
             if located.is_stream_table:
                 self._refuse_unpopulated(name)
-            elif mode is not RefreshMode.FULL and reason is None and not tables.cdf_enabled(located.path):
-                notices.append(self._without_feed(name, located.path, mode, enable_cdf))
+            elif mode is not RefreshMode.FULL and reason is None:
+                notices += self._without_feed(located, mode, enable_cdf)
         return tuple(notices)
 
     def _refuse_unpopulated(self, name: str) -> None:
@@ -201,13 +211,14 @@ class Definitions:
         if not self._catalog.get_progress(upstream.id).populated:
             raise NotPopulated(f"{name} was never populated", hint=f"`trickle refresh {name}` does it")
 
-    def _without_feed(self, name: str, path: str, mode: RefreshMode, enable_cdf: bool | None) -> Notice:
+    def _without_feed(self, source: Located, mode: RefreshMode, enable_cdf: bool | None) -> tuple[Notice, ...]:
+        if source.cdc_mode in (CdcMode.DIFF, CdcMode.POLL) or tables.cdf_enabled(source.path):
+            return ()
         if self._sources.may_enable(enable_cdf):
-            return self._sources.enable(name, path)
-        if mode is RefreshMode.DIFFERENTIAL:
-            raise without_changes(name)
-        text = f"{name} does not record its changes, so each change of it means recomputing everything"
-        return Notice(text, "say --enable-cdf, or set sources.enable_cdf = 'always'")
+            return (self._sources.enable(source.name, source.path),)
+        if source.cdc_mode is CdcMode.CDF and mode is RefreshMode.DIFFERENTIAL:
+            raise without_changes(source.name)
+        return (notice_without_feed(source),)
 
     def _clear_leftovers(self, table: StreamTable) -> None:
         """A folder that a create left when it was killed goes; one that holds a stream table does not."""
@@ -306,6 +317,15 @@ class Definitions:
         for folder in aside.values():
             tables.clear(folder)
         return tuple(table.name for table in undropped)
+
+
+def notice_without_feed(source: Located) -> Notice:
+    """What it means that nobody records the changes of a source."""
+    if source.cdc_mode is CdcMode.CDF:
+        text = f"{source.name} does not record its changes, so each change of it means recomputing everything"
+        return Notice(text, "say --enable-cdf, or set sources.enable_cdf = 'always'")
+    text = f"{source.name} does not record its changes: they are told by the files that its commits add and remove"
+    return Notice(text, "where rows are updated or deleted, its Change Data Feed is cheaper to read: --enable-cdf")
 
 
 def notices_of(plan: MaintenancePlan, mode: RefreshMode) -> tuple[Notice, ...]:

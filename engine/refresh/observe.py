@@ -25,11 +25,11 @@ from engine.errors import (
     SourceWithoutChanges,
     Tampered,
 )
-from engine.lake import commits, heads, hold, log, retention, stamp, tables, views
+from engine.lake import commits, differences, heads, hold, log, retention, stamp, tables, views
 from engine.lake.commits import ChangeKind, ChangeSummary, summarise
 from engine.lake.heads import Head, HeadReader
 from engine.names import RESERVED_PREFIX
-from engine.records import Evaluated, Frontier, SourceVersion, StreamTable
+from engine.records import CdcMode, Evaluated, Frontier, SourceVersion, StreamTable
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,12 @@ class SourceMove:
     @property
     def schema_changed(self) -> bool:
         return self.summary is not None and self.summary.metadata_changed
+
+    @property
+    def is_mute(self) -> bool:
+        """Its change cannot be read."""
+        by_files = self.summary is not None and self.summary.by_files
+        return not by_files and not records_its_changes(self)
 
     @property
     def rows_estimate(self) -> int:
@@ -311,6 +317,14 @@ def makes_right(table: StreamTable, target: Target) -> str:
     return f"{refresh} makes it right again"
 
 
+def read_by(move: SourceMove, mode: CdcMode) -> SourceMove:
+    """From what its writers recorded, where they did and nobody wants it otherwise; or else from its files."""
+    if move.summary is None or mode is CdcMode.CDF:
+        return move
+    by_files = mode is CdcMode.DIFF or not records_its_changes(move)
+    return replace(move, summary=replace(move.summary, by_files=by_files))
+
+
 def records_its_changes(move: SourceMove) -> bool:
     """Can every row that changed since the frontier be read from the Change Data Feed?"""
     if move.change is Change.NONE or move.summary is None or move.was is None:
@@ -324,22 +338,19 @@ def records_its_changes(move: SourceMove) -> bool:
 
 
 def changes_are_gone(move: SourceMove) -> bool:
-    return move.summary is not None and commits.is_gone(move.path, move.summary)
+    if move.summary is None:
+        return False
+    by_files = move.summary.by_files
+    return (differences.are_gone if by_files else commits.is_gone)(move.path, move.summary)
 
 
 def past_is_readable(move: SourceMove) -> bool:
     return move.was is None or views.is_readable(move.path, move.was.version)
 
 
-def without_changes(name: str, *, is_stream_table: bool = False) -> SourceWithoutChanges:
-    if is_stream_table:
-        return SourceWithoutChanges(
-            f"the stream table {name} does not record its changes",
-            detail="somebody switched its Change Data Feed off",
-            hint=f"`trickle repair {name}` switches it on again",
-        )
+def without_changes(name: str) -> SourceWithoutChanges:
     return SourceWithoutChanges(
         f"the source {name} does not record its changes",
         detail="its Change Data Feed is off, and Trickle was not allowed to switch it on",
-        hint="say --enable-cdf, set sources.enable_cdf = 'always', or use refresh_mode = 'FULL'",
+        hint="say --enable-cdf, set sources.enable_cdf = 'always', or add the source with --cdc auto",
     )

@@ -23,7 +23,7 @@ from engine.lake import tables, views
 from engine.lake.compute import Query, QueryStep
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
-from engine.records import Column, ReasonCode, RefreshMode, SqlDialect, StreamTable, View
+from engine.records import CdcMode, Column, ReasonCode, RefreshMode, SqlDialect, StreamTable, View
 
 if TYPE_CHECKING:
     from engine.lake.compute import Compute
@@ -38,6 +38,7 @@ class Located:
     path: str
     columns: tuple[Column, ...]
     is_stream_table: bool
+    cdc_mode: CdcMode = CdcMode.AUTO
 
 
 class Relations(Mapping[str, tuple[Column, ...]]):
@@ -51,6 +52,10 @@ class Relations(Mapping[str, tuple[Column, ...]]):
         table = self._stream_table(name)
         return table.path if table is not None else self._catalog.get_source(name).path
 
+    def cdc_mode(self, name: str) -> CdcMode:
+        """How its changes are to be found."""
+        return CdcMode.AUTO if self._stream_table(name) is not None else self._catalog.get_source(name).cdc_mode
+
     def _stream_table(self, name: str) -> StreamTable | None:
         return next((each for each in self._catalog.stream_tables() if each.name.casefold() == name.casefold()), None)
 
@@ -59,7 +64,7 @@ class Relations(Mapping[str, tuple[Column, ...]]):
         if table is not None:
             return Located(table.name, table.path, table.columns, True)
         source = self._catalog.get_source(name)
-        return Located(source.name, source.path, tables.columns(source.path), False)
+        return Located(source.name, source.path, tables.columns(source.path), False, source.cdc_mode)
 
     def show_latest(self, session: SparkSession, names: tuple[str, ...]) -> None:
         """Makes them readable under their names, as they are. Of names that are not known Spark tells."""

@@ -71,7 +71,7 @@ from engine.refresh.observe import (
     Target,
     changes_are_gone,
     past_is_readable,
-    records_its_changes,
+    read_by,
     refuse_tampered,
     without_changes,
 )
@@ -264,11 +264,12 @@ class Refresher:
             return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.SOURCE_REPLACED, error.message)), ()
         if table.refresh_mode is RefreshMode.FULL or table.full_reason is not None:
             return None, moves
-        mute = next((move for move in moves if not records_its_changes(move)), None)
+        moves = tuple(read_by(move, self._plans.relations.cdc_mode(move.name)) for move in moves)
+        mute = next((move for move in moves if move.is_mute), None)
         if mute is None:
             return None, moves
         if table.refresh_mode is RefreshMode.DIFFERENTIAL:
-            raise without_changes(mute.name, is_stream_table=self._plans.relations.located(mute.name).is_stream_table)
+            raise without_changes(mute.name)
         return Choice(
             Outcome.FULL, Reason(ReasonCode.NO_CHANGE_FEED, f"{mute.name} does not record its changes")
         ), moves

@@ -60,7 +60,7 @@ class Sources:
         return self.status(source)
 
     def _make_changes_readable(self, name: str, path: str, mode: CdcMode, enable_cdf: bool | None) -> None:
-        if mode is CdcMode.POLL or tables.cdf_enabled(path):
+        if mode in (CdcMode.DIFF, CdcMode.POLL) or tables.cdf_enabled(path):
             return
         if self.may_enable(enable_cdf):
             self._compute.wait_ready()
@@ -74,6 +74,14 @@ class Sources:
     def may_enable(self, asked: bool | None) -> bool:
         """May Trickle switch a Change Data Feed on? `ask` without anybody to ask means no."""
         return asked if asked is not None else EnableCdf(self._settings.sources.enable_cdf) is EnableCdf.ALWAYS
+
+    def enable_change_feed(self, name: str) -> SourceStatus:
+        """Its owner's word that Trickle may write to it: from its next commit on its changes are recorded."""
+        source = self._catalog.get_source(name)
+        if not tables.cdf_enabled(source.path):
+            self._compute.wait_ready()
+            self.enable(source.name, source.path)
+        return self.status(source)
 
     def enable(self, name: str, path: str) -> Notice:
         self._compute.enable_cdf(path)
@@ -138,7 +146,7 @@ def _cdc_mode(text: str) -> CdcMode:
     try:
         mode = CdcMode(text.lower())
     except ValueError:
-        raise InvalidArgument(f"there is no cdc mode {text}", hint="auto or cdf") from None
-    if mode in (CdcMode.DIFF, CdcMode.POLL):
-        raise InvalidArgument(f"the cdc mode {mode} is not supported yet", hint="auto or cdf")
+        raise InvalidArgument(f"there is no cdc mode {text}", hint=f"one of {', '.join(CdcMode)}") from None
+    if mode is CdcMode.POLL:
+        raise InvalidArgument(f"the cdc mode {mode} is not supported yet", hint="auto, cdf or diff")
     return mode

@@ -31,12 +31,15 @@ from tests.faults.troubles import (
 from tests.support.view_test import ViewTest
 
 
-def of_test(test: ViewTest, *, by_spark: bool, chained: bool, recomputed: bool = False) -> Setup:
+def of_test(
+    test: ViewTest, *, by_spark: bool, chained: bool, recomputed: bool = False, by_files: bool = False
+) -> Setup:
     """A test that goes to the edge of a type would fall over it with more data."""
     at_the_edge = test.path.stem.startswith("overflow")
     rows = {table.name: table.rows for table in test.tables}
     steps = tuple(step.dml for step in test.steps)
-    return Setup(test.path.name, test.relations, rows, test.query, steps, by_spark, recomputed, chained, at_the_edge)
+    ways = {"by_spark": by_spark, "recomputed": recomputed, "chained": chained, "by_files": by_files}
+    return Setup(test.path.name, test.relations, rows, test.query, steps, at_the_edge=at_the_edge, **ways)
 
 
 @contextmanager

@@ -41,10 +41,11 @@ BATCH = 6
 
 def setups(seed: int) -> Setup:
     """Every third one is a view that somebody wrote; the others are made up, with more steps."""
-    by_spark, chained, recomputed = seed % 4 > 1, seed % 5 == 0, seed % 7 == 0
+    by_spark, chained, recomputed, by_files = seed % 4 > 1, seed % 5 == 0, seed % 7 == 0, seed % 11 < 4
     if seed % 3 == 0:
         path = FILES[seed // 3 % len(FILES)]
-        return of_test(read_view_test(path), by_spark=by_spark, chained=chained, recomputed=recomputed)
+        ways = {"by_spark": by_spark, "chained": chained, "recomputed": recomputed, "by_files": by_files}
+        return of_test(read_view_test(path), **ways)
     # delta-rs makes no table with moments that have no zone
     generator = Generator(seed, weights(["covered"], without=["moments"]))
     case = generator.case()
@@ -58,6 +59,7 @@ def setups(seed: int) -> Setup:
         by_spark,
         recomputed,
         chained,
+        by_files=by_files,
     )
 
 

@@ -67,6 +67,8 @@ class Setup:
     chained: bool = False
     #: takes no more data than the steps have
     at_the_edge: bool = False
+    #: changes of the sources are told by their files
+    by_files: bool = False
 
 
 class MovedClock(SystemClock):
@@ -125,7 +127,12 @@ class World:
         self._rival: Process | None = None
         for name in setup.relations:
             self.process.sources.add(
-                name, str(self.sources[name].path), format="delta", cdc_mode="auto", key=(), enable_cdf=None
+                name,
+                str(self.sources[name].path),
+                format="delta",
+                cdc_mode="diff" if setup.by_files else "auto",
+                key=(),
+                enable_cdf=None,
             )
         #: the rows that nudges took out, and of which source
         self._taken: list[tuple[str, Row]] = []

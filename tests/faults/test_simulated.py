@@ -19,7 +19,8 @@ A_VIEW = 12
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_view_survives(path: Path) -> None:
     number = FILES.index(path)
-    setup = of_test(read_view_test(path), by_spark=number % 4 > 1, chained=number % 3 == 0, recomputed=number % 7 == 0)
+    ways = {"by_spark": number % 4 > 1, "chained": number % 3 == 0, "recomputed": number % 7 == 0}
+    setup = of_test(read_view_test(path), **ways, by_files=number % 5 == 2)
     tally = Tally()
     live(setup, in_turn(all_faults(), A_VIEW * number, A_VIEW), tally, seed=number)
     assert tally.steps > 0
@@ -29,7 +30,12 @@ def test_a_view_survives(path: Path) -> None:
 def test_a_view_survives_a_failure_at_any_moment(path: Path) -> None:
     """One way to fail in one step of every second view; `python -m tests.faults simulated` has all of all."""
     number = FILES.index(path)
-    ways = {"by_spark": number % 4 < 2, "chained": number % 12 == 1, "recomputed": number % 5 == 0}
+    ways = {
+        "by_spark": number % 4 < 2,
+        "chained": number % 12 == 1,
+        "recomputed": number % 5 == 0,
+        "by_files": number % 3 == 1,
+    }
     setup = of_test(read_view_test(path), **ways)
     action, tally = ACTIONS[number % len(ACTIONS)], Tally()
     fails_at_any_moment(setup, tally, [action], {number % len(setup.steps)})

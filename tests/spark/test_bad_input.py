@@ -29,7 +29,7 @@ from engine.errors import (
     UnsupportedOperator,
     VolatileFunction,
 )
-from engine.lake import tables
+from engine.lake import quoting, tables
 from engine.lake.session import SparkHost
 from engine.records import EventKind, Outcome, ReasonCode, State
 from tests.spark.shop import BY_REGION, PAID, Shop, holds, opened, order
@@ -119,25 +119,45 @@ def test_a_path_without_a_delta_table(tmp_path: Path, spark_host: SparkHost, sho
 def test_a_source_without_change_feed(tmp_path: Path, spark_host: SparkHost) -> None:
     shop = Shop(tmp_path / "lake", cdf=False)
     with opened(tmp_path / "ws", shop) as engine:
-        with pytest.raises(SourceWithoutChanges) as caught:
-            engine.create_stream_table("paid", PAID, refresh_mode="DIFFERENTIAL")
-        assert "enable" in (caught.value.hint or "")
+        made = engine.create_stream_table("paid", PAID, refresh_mode="DIFFERENTIAL")
+        assert any("told by the files" in notice.text for notice in made.notices)
         assert not tables.cdf_enabled(shop.path("orders"))
-        made = engine.create_stream_table("paid", PAID)
-        assert any("does not record its changes" in notice.text for notice in made.notices)
+        shop.insert("orders", order(90, 3, 500))
+        assert engine.refresh_stream_table("paid").outcome is Outcome.DIFFERENTIAL
+        shop.table("orders").update(updates={"amount": "amount + 1"}, predicate="id < 5")
+        shop.table("orders").delete("id = 90")
+        assert engine.refresh_stream_table("paid").outcome is Outcome.DIFFERENTIAL
+        shop.insert("orders", order(91, 3, 500))
+        allowed = engine.create_stream_table("by_region", BY_REGION, refresh_mode="DIFFERENTIAL", enable_cdf=True)
+        assert any("was switched on" in notice.text for notice in allowed.notices)
+        # its frontier is older than the feed
+        assert engine.refresh_stream_table("paid").outcome is Outcome.DIFFERENTIAL
+        shop.insert("orders", order(92, 3, 500))
+        assert engine.refresh_stream_table("paid").outcome is Outcome.DIFFERENTIAL
+        assert engine.refresh_stream_table("by_region").outcome is Outcome.DIFFERENTIAL
+        holds(engine, "paid")
+        holds(engine, "by_region")
+
+
+def test_who_wants_a_feed_gets_no_other_way(tmp_path: Path, spark_host: SparkHost) -> None:
+    shop = Shop(tmp_path / "lake", cdf=False)
+    with opened(tmp_path / "ws", shop) as engine:
+        with pytest.raises(SourceWithoutChanges) as caught:
+            engine.add_source("strict", shop.path("orders"), cdc_mode="cdf")
+        assert "enable" in (caught.value.hint or "")
+        engine.add_source("strict", shop.path("orders"), cdc_mode="cdf", enable_cdf=True)
+        engine.create_stream_table("paid", PAID.replace("orders", "strict"))
+        table = quoting.table(shop.path("orders"))
+        engine._host.session().sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
         shop.insert("orders", order(90, 3, 500))
         record = engine.refresh_stream_table("paid")
         assert (record.outcome, record.reason.code) == (Outcome.FULL, ReasonCode.NO_CHANGE_FEED)
-        allowed = engine.create_stream_table("by_region", BY_REGION, refresh_mode="DIFFERENTIAL", enable_cdf=True)
-        assert any("was switched on" in notice.text for notice in allowed.notices)
-        shop.insert("orders", order(91, 3, 500))
-        assert engine.refresh_stream_table("by_region").outcome is Outcome.DIFFERENTIAL
-        # its frontier is older than the feed: once more in full, then differentially
-        assert engine.refresh_stream_table("paid").outcome is Outcome.FULL
-        shop.insert("orders", order(92, 3, 500))
-        assert engine.refresh_stream_table("paid").outcome is Outcome.DIFFERENTIAL
-        holds(engine, "paid")
-        holds(engine, "by_region")
+        explained = engine.explain_st("paid").explanation
+        assert (explained.mode, explained.reason and explained.reason.code) == ("full", ReasonCode.NO_CHANGE_FEED)
+        with pytest.raises(SourceWithoutChanges):
+            engine.create_stream_table("strictly", PAID.replace("orders", "strict"), refresh_mode="DIFFERENTIAL")
+        engine.enable_change_feed("strict")
+        assert tables.cdf_enabled(shop.path("orders"))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from engine.engine import Engine
 from engine.errors import CycleDetected, RefreshFailed, SourceSchemaChanged
 from engine.lake.session import SparkHost
-from engine.records import Outcome, ReasonCode, State
+from engine.records import Outcome, State
 from tests.spark.shop import PAID, Shop, holds, opened, order
 
 pytestmark = pytest.mark.spark
@@ -99,14 +99,6 @@ def test_leaving_is_no_failure(tmp_path: Path, spark_host: SparkHost, shop: Shop
             engine.refresh_stream_table("paid")
         assert engine.status("paid").error is None
         assert len(engine.history("paid")) == 1
-
-
-def test_without_a_feed_the_explanation_is_full_too(tmp_path: Path, spark_host: SparkHost) -> None:
-    shop = Shop(tmp_path / "lake", cdf=False)
-    with opened(tmp_path / "ws", shop) as engine:
-        engine.create_stream_table("paid", PAID)
-        explained = engine.explain_st("paid").explanation
-        assert (explained.mode, explained.reason and explained.reason.code) == ("full", ReasonCode.NO_CHANGE_FEED)
 
 
 def test_nothing_reads_itself_and_nothing_at_all_can_be_counted(

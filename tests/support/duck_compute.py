@@ -25,7 +25,7 @@ from sqlglot import exp
 from engine.algebra.nodes import Leaf
 from engine.compile.places import view_name
 from engine.compile.render import render
-from engine.lake import apply, changes, data_files, log, netting, queries, tables
+from engine.lake import apply, changes, data_files, differences, log, netting, queries, tables
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.commits import ChangeKind, ChangeSummary
 from engine.lake.compute import Query, Result, RowIds
@@ -114,7 +114,10 @@ class DuckCompute:
         self, view: str, path: str, columns: Sequence[str], summary: ChangeSummary, max_driver_rows: int
     ) -> int | None:
         assert summary.kind is not ChangeKind.DATALESS
-        rows = changes._from_delta_rs(path, columns, summary.after_version, summary.upto_version, 1_000_000)
+        if summary.by_files:
+            rows = differences.here(path, columns, summary, 1_000_000)
+        else:
+            rows = changes._from_delta_rs(path, columns, summary.after_version, summary.upto_version, 1_000_000)
         assert rows is not None
         rows = netting.of_rows(rows) if netting.is_possible(rows) else rows
         self.show_rows(view, rows)

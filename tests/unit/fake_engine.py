@@ -11,6 +11,7 @@ from typing import Any
 from engine import config
 from engine.errors import NotFound, Position, RefreshFailed, SourceWithoutChanges
 from engine.records import (
+    CdcMode,
     Column,
     Event,
     EventKind,
@@ -343,9 +344,15 @@ class FakeEngine:
         enable_cdf: bool | None = None,
     ) -> SourceStatus:
         self._did("add_source", name, path, format, cdc_mode, key, enable_cdf)
-        if name == "mute" and not enable_cdf:
+        is_mute = name == "mute" and not enable_cdf
+        if is_mute and cdc_mode == "cdf":
             raise SourceWithoutChanges("mute has no Change Data Feed", hint="allow Trickle to switch it on")
-        return SourceStatus(Source(name, str(path)), 412, True, (Column("a", "int"),), ())
+        source = Source(name, str(path), cdc_mode=CdcMode(cdc_mode))
+        return SourceStatus(source, 412, not is_mute, (Column("a", "int"),), ())
+
+    def enable_change_feed(self, name: str) -> SourceStatus:
+        self._did("enable_change_feed", name)
+        return SourceStatus(Source(name, "/d"), 413, True, (Column("a", "int"),), ())
 
     def sources(self) -> tuple[SourceStatus, ...]:
         good = SourceStatus(Source("orders", "/d/orders"), 1234, True, (Column("a", "int"),), ("revenue",))

@@ -335,13 +335,24 @@ def test_source_add(run: Runner, engine: type[FakeEngine]) -> None:
 
 
 def test_nobody_is_asked_where_nobody_can_answer(run: Runner, engine: type[FakeEngine]) -> None:
-    ran = run("source", "add", "mute", "--path", "x")
+    ran = run("source", "add", "mute", "--path", "x", "--cdc", "cdf")
     assert ran.code == SourceWithoutChanges.exit_code == 3
     assert len(calls(engine, "add_source")) == 1
-    ran = run("source", "add", "mute", "--path", "x", "-y")
+    ran = run("source", "add", "mute", "--path", "x", "--cdc", "cdf", "-y")
     assert ran.code == 0
     assert [call[-1] for call in calls(engine, "add_source")] == [None, True]
-    assert run("source", "add", "mute", "--path", "x", "--no-enable-cdf", "-y").code == 3
+    assert run("source", "add", "mute", "--path", "x", "--cdc", "cdf", "--no-enable-cdf", "-y").code == 3
+
+
+def test_without_a_feed_changes_are_told_by_files_unless_somebody_wants_one(
+    run: Runner, engine: type[FakeEngine]
+) -> None:
+    assert "without Change Data Feed" in run("source", "add", "mute", "--path", "x").out
+    assert "without Change Data Feed" in run("source", "add", "mute", "--path", "x", "--cdc", "diff", "-y").out
+    assert "without Change Data Feed" in run("source", "add", "mute", "--path", "x", "--no-enable-cdf", "-y").out
+    assert calls(engine, "enable_change_feed") == []
+    assert "with Change Data Feed" in run("source", "add", "mute", "--path", "x", "-y").out
+    assert calls(engine, "enable_change_feed") == ["mute"]
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 3), ("no\n", 3)])
@@ -350,9 +361,14 @@ def test_on_a_terminal_one_is_asked(
 ) -> None:
     monkeypatch.setattr(Output, "can_ask", lambda self: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
-    ran = run("source", "add", "mute", "--path", "x")
+    ran = run("source", "add", "mute", "--path", "x", "--cdc", "cdf")
     assert ran.code == code
     assert "[y/N]" in ran.err
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+    ran = run("source", "add", "mute", "--path", "x")
+    assert ran.code == 0
+    assert "Switch its Change Data Feed on? [y/N]" in ran.err
+    assert len(calls(engine, "enable_change_feed")) == (code == 0)
 
 
 def test_source_list_and_drop(run: Runner, engine: type[FakeEngine]) -> None:
