@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"cli"}),
     frozenset({"demo"}),
-    frozenset({"engine", "core", "explain", "explain_verbs", "sql"}),
+    frozenset({"engine", "core", "explain", "verbs", "sql"}),
     frozenset({"schedule"}),
     frozenset({"refresh"}),
     frozenset({"observe"}),

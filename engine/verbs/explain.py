@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from engine.errors import InvalidArgument
-from engine.records import StreamTable, StreamTableStatus
 from engine.results import DeltaExplanation, Preview, Rewrite, StreamTableExplanation, Validation
+from engine.verbs.looking import LookingVerbs
 
 if TYPE_CHECKING:
     from engine.explain import Explainer
 
 
-class ExplainVerbs(ABC):
-    """A part of `Engine`, which is the door to them."""
-
-    @abstractmethod
-    def stream_table(self, name: str) -> StreamTable: ...
-
-    @abstractmethod
-    def status(self, name: str) -> StreamTableStatus: ...
-
+class ExplainVerbs(LookingVerbs):
     @property
-    @abstractmethod
     def _explainer(self) -> Explainer:
-        """What does the work; not before Spark is ready."""
+        """Not before Spark is ready."""
+        return self._ready().explainer
 
     def validate_query(self, query: str, *, dialect: str | None = None) -> Validation:
         """Could it be a stream table, and how would it be maintained? What is wrong with it is an answer too."""
