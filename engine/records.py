@@ -147,14 +147,28 @@ class EnableCdf(StrEnum):
 
 
 @dataclass(frozen=True)
+class Polled:
+    """What is no Delta table, and is looked at from time to time."""
+
+    #: parquet, csv, json … as Spark calls it, jdbc, or table
+    format: str
+    #: a folder or file, an address, or the name that Spark knows it by
+    place: str
+    options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Source:
     name: str
+    #: of a Delta table: its own, or the copy that is kept of what is polled
     path: str
     format: str = "delta"
     cdc_mode: CdcMode = CdcMode.AUTO
     key: tuple[str, ...] = ()
     added_at: datetime | None = None
     owner: str = ""
+    #: None where the Delta table is the source itself
+    polled: Polled | None = None
 
 
 @dataclass(frozen=True)

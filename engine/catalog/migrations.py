@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.errors import WorkspaceTooNew, WorkspaceTooOld
 
 #: the schema that this program writes
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 #: MIGRATIONS[n] is the SQL that turns schema n into schema n + 1
 MIGRATIONS: dict[int, str] = {
@@ -20,6 +20,9 @@ CREATE TABLE views (
     created_at TEXT,
     owner      TEXT NOT NULL
 ) WITHOUT ROWID;
+""",
+    2: """
+ALTER TABLE sources ADD COLUMN polled_json TEXT;
 """,
 }
 

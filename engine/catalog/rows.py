@@ -15,6 +15,7 @@ from engine.records import (
     Event,
     EventKind,
     Frontier,
+    Polled,
     Reason,
     RefreshMode,
     Severity,
@@ -44,12 +45,13 @@ def source(path: Path, row: sqlite3.Row) -> Source:
     with _Reading(path, f"source {row['name']}"):
         return Source(
             name=row["name"],
-            path=row["path"],
+            path=str(path.parent / row["path"]) if row["polled_json"] else row["path"],
             format=row["format"],
             cdc_mode=CdcMode(row["cdc_mode"]),
             key=loads(tuple[str, ...], row["key_json"]),
             added_at=time(row["added_at"]),
             owner=row["owner"],
+            polled=loads(Polled, row["polled_json"]) if row["polled_json"] else None,
         )
 
 

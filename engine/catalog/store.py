@@ -74,16 +74,17 @@ class Catalog:
         with self._database.write() as connection:
             _take_name(connection, source.name, "source")
             connection.execute(
-                "INSERT INTO sources (name, path, format, cdc_mode, key_json, added_at, owner) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO sources (name, path, format, cdc_mode, key_json, added_at, owner, polled_json) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     source.name,
-                    source.path,
+                    rows.path_text(source.path, self.path) if source.polled else source.path,
                     source.format,
                     source.cdc_mode.value,
                     dumps(source.key),
                     time_text(source.added_at),
                     source.owner,
+                    None if source.polled is None else dumps(source.polled),
                 ),
             )
 

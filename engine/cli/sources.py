@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import BooleanOptionalAction, Namespace, _SubParsersAction
+from argparse import ArgumentTypeError, BooleanOptionalAction, Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.output import Column, Output
@@ -17,10 +17,20 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     source = commands.add_parser("source", help="what stream tables read: add, list, drop", description="Sources.")
     actions = source.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    add = actions.add_parser("add", help="give a Delta table a name")
+    add = actions.add_parser("add", help="give a table a name: a Delta table, or anything that Spark can read")
     add.add_argument("name")
     add.add_argument("--path", required=True, help="the folder or address of the table")
-    add.add_argument("--format", default="delta", help="what lies there; default: delta")
+    add.add_argument(
+        "--format", default="delta", help="what lies there: delta (default), parquet, csv, json …, jdbc or table"
+    )
+    add.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        type=_option,
+        metavar="KEY=VALUE",
+        help="for Spark's reader of that format: header=false, dbtable=public.orders",
+    )
     add.add_argument("--cdc", default="auto", help="how changes are found: auto, cdf, diff or poll")
     add.add_argument("--key", default="", help="the columns that tell rows apart: id or id,line")
     add.add_argument(
@@ -39,6 +49,13 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     drop.set_defaults(run=run_drop)
 
 
+def _option(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
 def run_add(args: Namespace, out: Output) -> int:
     key = tuple(part.strip() for part in args.key.split(",") if part.strip())
     with open_engine(args, out) as engine:
@@ -50,6 +67,7 @@ def run_add(args: Namespace, out: Output) -> int:
                 cdc_mode=args.cdc,
                 key=key,
                 enable_cdf=enable_cdf,
+                options=dict(args.option),
             ),
             args.enable_cdf,
             out,
@@ -60,8 +78,11 @@ def run_add(args: Namespace, out: Output) -> int:
     if out.as_json:
         out.json(status)
     else:
-        feed = "with" if status.cdf else "without"
-        out.line(f"added the source {status.source.name} at version {status.head}, {feed} Change Data Feed")
+        if status.source.polled is not None:
+            how = f"{status.source.format}, of which a copy is kept"
+        else:
+            how = f"{'with' if status.cdf else 'without'} Change Data Feed"
+        out.line(f"added the source {status.source.name} at version {status.head}, {how}")
     return 0
 
 
@@ -100,14 +121,25 @@ def print_sources(sources: tuple[SourceStatus, ...], out: Output) -> None:
             (
                 each.source.name,
                 "-" if each.head is None else f"{each.head:,}",
-                ("error", "red") if each.error else "on" if each.cdf else ("off", "yellow"),
+                ("error", "red") if each.error else _feed(each),
                 str(len(each.columns)) if each.columns else "-",
                 ", ".join(each.dependents) or "-",
-                f"{each.source.path}  {each.error}" if each.error else each.source.path,
+                f"{_place(each)}  {each.error}" if each.error else _place(each),
             )
             for each in sources
         ],
     )
+
+
+def _feed(status: SourceStatus) -> tuple[str, str] | str:
+    if status.source.polled is not None:
+        return "polled"
+    return "on" if status.cdf else ("off", "yellow")
+
+
+def _place(status: SourceStatus) -> str:
+    polled = status.source.polled
+    return status.source.path if polled is None else f"{polled.place} ({polled.format})"
 
 
 def run_drop(args: Namespace, out: Output) -> int:

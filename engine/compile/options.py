@@ -30,6 +30,7 @@ class SourceOptions(TypedDict, total=False):
     cdc_mode: str
     key: tuple[str, ...]
     enable_cdf: bool
+    options: dict[str, str]
 
 
 class QueryOptions(TypedDict, total=False):
@@ -48,7 +49,7 @@ class PreviewOptions(QueryOptions, total=False):
 @dataclass(frozen=True)
 class Option:
     name: str
-    #: 'schedule', 'choice', 'boolean', 'text', 'names' or 'count'
+    #: 'schedule', 'choice', 'boolean', 'text', 'names', 'pairs' or 'count'
     kind: str
     meaning: str
     choices: tuple[str, ...] = ()
@@ -69,7 +70,8 @@ STREAM_TABLE_OPTIONS: tuple[Option, ...] = (
 )
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
-    Option("format", "text", "What lies at the path: 'delta'."),
+    Option("format", "text", "What lies at the path: 'delta', 'parquet', 'csv', 'json', 'jdbc', 'table' …"),
+    Option("options", "pairs", "For Spark's reader of that format: ('header=false', 'sep=;')."),
     Option("cdc_mode", "choice", "How its changes are found.", tuple(CdcMode)),
     Option("key", "names", "The columns that tell one row from another: 'id' or ('id', 'line')."),
     Option("enable_cdf", "boolean", "May the Change Data Feed be switched on in it?"),
@@ -130,6 +132,10 @@ def _value(option: Option, value: Value, position: Position) -> Any:
             return tuple(part.strip() for part in value.split(","))
         case "names", tuple() if value:
             return value
+        case "pairs", str() | tuple() if value:
+            pairs = [each.partition("=") for each in ((value,) if isinstance(value, str) else value)]
+            if all(key.strip() and equals for key, equals, _ in pairs):
+                return {key.strip(): text for key, _, text in pairs}
     shown = "NULL" if value is None else repr(value)
     wanted = {
         "boolean": "true or false",
@@ -138,6 +144,7 @@ def _value(option: Option, value: Value, position: Position) -> Any:
         "text": "text in quotes",
         "count": "a whole number",
         "names": "'id' or ('id', 'line')",
+        "pairs": "'key=value' or ('key=value', 'other=value')",
     }[option.kind]
     raise InvalidArgument(
         f"{option.name} cannot be {shown}", position=position, detail=option.meaning, hint=f"give {wanted}"

@@ -43,13 +43,11 @@ from engine.errors import (
 )
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
+from engine.lake.tables import ILLEGAL_IN_NAMES
 from engine.records import Column, Notice, Reason, ReasonCode, View
 
 T = TypeVar("T")
 Volatility = functions.Volatility
-
-#: what Delta refuses in a column name without column mapping
-ILLEGAL_IN_NAMES = " ,;{}()\n\t="
 
 
 class Analyzer(Protocol):

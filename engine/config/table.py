@@ -82,6 +82,9 @@ class SourcesSettings:
         "May Trickle switch the Change Data Feed on in a source that others own?",
         choices=("ask", "never", "always"),
     )
+    poll_interval: str = _setting(
+        "30s", "How often databases, and tables that Spark knows by a name, are looked at for changes.", unit="duration"
+    )
 
 
 @dataclass(frozen=True)

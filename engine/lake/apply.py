@@ -8,7 +8,7 @@ the merge fail before it commits: both writers are given expressions that refuse
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -297,6 +297,19 @@ def _found(path: str, pinned_version: int, stamp: Stamp) -> tuple[int, dict[str,
 @contextmanager
 def _stamped(session: SparkSession, stamp: Stamp) -> Iterator[None]:
     values = {_USER_METADATA: stamp.to_json(), _TXN_APP: stamp.st_id, _TXN_VERSION: str(stamp.sequence)}
+    with _set(session, values):
+        yield
+
+
+@contextmanager
+def saying(session: SparkSession, text: str) -> Iterator[None]:
+    """Commits of this session carry the text, in a place that nobody else uses."""
+    with _set(session, {_USER_METADATA: text}):
+        yield
+
+
+@contextmanager
+def _set(session: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     for key, value in values.items():
         session.conf.set(key, value)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from engine.errors import SourceHistoryLost
-from engine.lake import log, tables, views
+from engine.lake import log, polled, tables, views
 from engine.lake.tables import CDF_PROPERTY, is_on
 from engine.records import Column, SourceVersion
 
@@ -216,8 +216,11 @@ def _classified(path: str, version: int, found: list[dict[str, Any]]) -> CommitC
     removed = [action["remove"] for action in found if _changes(action.get("remove"))]
     change_files = [action["cdc"] for action in found if "cdc" in action]
     vectors = any(file.get("deletionVector") for file in (*added, *removed))
+    looked = polled.change_in(info.user_metadata)
     if not (added or removed or change_files):
         kind = ChangeKind.DATALESS
+    elif looked is not None:
+        kind = ChangeKind.CHANGE if looked.went else ChangeKind.APPEND
     elif _is_overwrite(info, added, change_files):
         kind = ChangeKind.OVERWRITE
     elif removed or change_files:
@@ -229,7 +232,7 @@ def _classified(path: str, version: int, found: list[dict[str, Any]]) -> CommitC
         version,
         kind,
         info.operation,
-        _rows(path, info, added, removed, change_files),
+        looked.came + looked.went if looked is not None else _rows(path, info, added, removed, change_files),
         sum(int(file.get("size") or 0) for file in files),
         bool(change_files),
         vectors,

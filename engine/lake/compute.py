@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.algebra.nodes import Node
 from engine.lake import apply, changes, meaning, opinion, queries, quoting, sql_functions, tables, views
+from engine.lake import polled as polling
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.commits import ChangeSummary
 from engine.lake.opinion import Opinion
+from engine.lake.polled import Poll
 from engine.lake.sql_functions import SqlFunction
 from engine.lake.stamp import Stamp
-from engine.records import Column, Evaluated
+from engine.records import Column, Evaluated, Polled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,6 +122,9 @@ class Compute(Protocol):
 
     def enable_cdf(self, path: str) -> int: ...
 
+    def poll(self, copy: str, polled: Polled) -> Poll:
+        """Brings the copy of what is no Delta table to what is there now."""
+
     def show_empty(self, view: str, columns: Sequence[Column]) -> None: ...
 
     def show_view(self, name: str, sql: str) -> None:
@@ -189,6 +194,9 @@ class SparkCompute:
 
     def enable_cdf(self, path: str) -> int:
         return tables.enable_cdf(self._session, path)
+
+    def poll(self, copy: str, polled: Polled) -> Poll:
+        return polling.poll(self._session, copy, polled)
 
     def show_empty(self, view: str, columns: Sequence[Column]) -> None:
         views.empty(self._session, view, columns)

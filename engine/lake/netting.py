@@ -41,6 +41,10 @@ def is_possible(rows: pa.Table) -> bool:
     return not any(pa.types.is_nested(field.type) for field in rows.schema)
 
 
+def weighted(rows: DataFrame, weight: int) -> DataFrame:
+    return rows.selectExpr(*map(quoting.name, rows.columns), f"{weight} AS {WEIGHT}")
+
+
 def of_frame(feed: DataFrame) -> DataFrame:
     """The last column is the weight. Spark groups 0.0 with -0.0, which a column tells apart, and so do their texts."""
     from pyspark.sql import functions

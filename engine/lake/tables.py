@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 CDF_PROPERTY = "delta.enableChangeDataFeed"
 
+#: what Delta refuses in a column name without column mapping
+ILLEGAL_IN_NAMES = " ,;{}()\n\t="
+
 #: names of folders that readers do not see
 _ASIDE = ".dropped-"
 

@@ -78,6 +78,7 @@ from engine.refresh.observe import (
 from engine.refresh.operators import operators
 from engine.refresh.phases import Phases
 from engine.refresh.plans import Plans
+from engine.refresh.polls import Polls
 from engine.refresh.strategies import STRATEGIES
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class Refresher:
         self._lease_epoch = lease_epoch
         self.observer = Observer(catalog, HeadReader(), clock)
         self._claims = Claims()
+        self._polls = Polls(catalog, compute, settings, clock)
         self._closing = False
 
     # ---------------------------------------------------------------- what others may ask
@@ -165,6 +167,7 @@ class Refresher:
     def _attempt(self, attempt: Attempt, progress: Progress, *, asked_full: bool) -> Done:
         table = attempt.table
         with attempt.phases.phase("version check"):
+            self._polls.look(table.sources)
             target = self.observer.target(table, progress)
             if not asked_full:
                 refuse_tampered(table, target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,20 @@ from engine.algebra.types import is_unknown_to_delta_rs
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.parse import Limits, parse
-from engine.errors import DependentsExist, InvalidArgument, NotFound, TrickleError
+from engine.errors import (
+    AlreadyExists,
+    DependentsExist,
+    InvalidArgument,
+    NotFound,
+    RefreshFailed,
+    SourceDropped,
+    TrickleError,
+)
 from engine.events import EventBus
-from engine.lake import tables
+from engine.lake import polled, tables
 from engine.lake.heads import HeadReader
 from engine.names import check_name
-from engine.records import CdcMode, EnableCdf, EventKind, Notice, Source, SourceStatus
+from engine.records import CdcMode, Column, EnableCdf, EventKind, Notice, Polled, Source, SourceStatus
 from engine.refresh.observe import without_changes
 
 if TYPE_CHECKING:
@@ -31,17 +40,30 @@ class Sources:
         self._settings = settings
         self._clock = clock
         self._heads = HeadReader()
+        #: where the copies lie of what is polled
+        self._copies = catalog.path.parent / "polled"
 
     def add(
-        self, name: str, path: str, *, format: str, cdc_mode: str, key: tuple[str, ...], enable_cdf: bool | None
+        self,
+        name: str,
+        path: str,
+        *,
+        format: str,
+        cdc_mode: str,
+        key: tuple[str, ...],
+        enable_cdf: bool | None,
+        options: Mapping[str, str] | None = None,
     ) -> SourceStatus:
         check_name(name)
-        if format.lower() != "delta":
-            raise InvalidArgument(
-                f"sources of format {format} are not supported yet", hint="store them as a Delta table"
-            )
         mode = _cdc_mode(cdc_mode)
-        where = path if "://" in path else str(Path(path).expanduser().resolve())
+        if format.lower() != "delta":
+            return self._add_polled(name, _place(format.lower(), path, options or {}), mode, key)
+        if mode is CdcMode.POLL or options:
+            raise InvalidArgument(
+                f"{name} is a Delta table, which is not polled and has no options",
+                hint="its changes stand in its log: leave --cdc poll and the options out",
+            )
+        where = _resolved(path)
         columns = tables.columns(where)  # refuses what is no Delta table
         for column in columns:
             if is_unknown_to_delta_rs(column.type):
@@ -50,14 +72,50 @@ class Sources:
                     detail=f"its column {column.name} is of type {column.type}, with which delta-rs opens no table",
                     hint="offer a copy without this column, or with a text in its place",
                 )
-        unknown = [each for each in key if each.casefold() not in {column.name.casefold() for column in columns}]
-        if unknown:
-            raise InvalidArgument(f"{name} has no column {unknown[0]} that could be a key")
+        _refuse_unknown_key(name, key, columns)
         self._make_changes_readable(name, where, mode, enable_cdf)
         source = Source(name, where, "delta", mode, key, self._clock.now(), getpass.getuser())
         self._catalog.add_source(source)
         self._events.publish(EventKind.SOURCE_ADDED, name, f"source {name} at {where}")
         return self.status(source)
+
+    def _add_polled(self, name: str, place: Polled, mode: CdcMode, key: tuple[str, ...]) -> SourceStatus:
+        """A copy of it is kept, which is a source like any other."""
+        if mode not in (CdcMode.AUTO, CdcMode.POLL):
+            raise InvalidArgument(
+                f"{name} is of format {place.format} and can only be polled",
+                hint=f"leave --cdc {mode} out; a Delta table would have more to tell",
+            )
+        self._refuse_taken(name)
+        try:
+            polled.fingerprint(place)
+        except SourceDropped as error:
+            raise NotFound(error.message, hint="check the path; it names the folder or file itself") from error
+        copy = str(self._copies / name)
+        self._compute.wait_ready()
+        try:
+            self._compute.poll(copy, place)
+            _refuse_unknown_key(name, key, tables.columns(copy))
+            now = self._clock.now()
+            source = Source(name, copy, place.format, CdcMode.POLL, key, now, getpass.getuser(), place)
+            self._catalog.add_source(source)
+        except RefreshFailed as error:
+            tables.remove(copy, self._copies)
+            raise InvalidArgument(
+                f"Spark cannot read {place.place} as {place.format}",
+                detail=error.detail,
+                hint="check the format, its options and what lies there",
+            ) from error
+        except (Exception, KeyboardInterrupt):
+            tables.remove(copy, self._copies)
+            raise
+        self._events.publish(EventKind.SOURCE_ADDED, name, f"source {name}: {place.format} at {place.place}, polled")
+        return self.status(source)
+
+    def _refuse_taken(self, name: str) -> None:
+        """Before anything of another source's copy is touched."""
+        if name.casefold() in {each.name.casefold() for each in self._catalog.sources()}:
+            raise AlreadyExists(f"a source {name} exists already", hint=f"trickle source drop {name} forgets it")
 
     def _make_changes_readable(self, name: str, path: str, mode: CdcMode, enable_cdf: bool | None) -> None:
         if mode in (CdcMode.DIFF, CdcMode.POLL) or tables.cdf_enabled(path):
@@ -117,6 +175,8 @@ class Sources:
             )
         refuse_while_views_read(self._catalog, self._settings, source.name)
         self._catalog.drop_source(source.name)
+        if source.polled is not None:
+            tables.remove(source.path, self._copies)
         self._events.publish(EventKind.SOURCE_DROPPED, source.name, f"source {source.name} is no longer known")
         return True
 
@@ -147,6 +207,20 @@ def _cdc_mode(text: str) -> CdcMode:
         mode = CdcMode(text.lower())
     except ValueError:
         raise InvalidArgument(f"there is no cdc mode {text}", hint=f"one of {', '.join(CdcMode)}") from None
-    if mode is CdcMode.POLL:
-        raise InvalidArgument(f"the cdc mode {mode} is not supported yet", hint="auto, cdf or diff")
     return mode
+
+
+def _resolved(path: str) -> str:
+    return path if "://" in path else str(Path(path).expanduser().resolve())
+
+
+def _place(format: str, path: str, options: Mapping[str, str]) -> Polled:
+    by_name = format in (polled.TABLE, polled.JDBC)
+    return Polled(format, path if by_name else _resolved(path), dict(options))
+
+
+def _refuse_unknown_key(name: str, key: tuple[str, ...], columns: tuple[Column, ...]) -> None:
+    known = {column.name.casefold() for column in columns}
+    unknown = next((each for each in key if each.casefold() not in known), None)
+    if unknown is not None:
+        raise InvalidArgument(f"{name} has no column {unknown} that could be a key")

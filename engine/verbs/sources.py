@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,20 @@ class SourceVerbs(Opened):
         cdc_mode: str = "auto",
         key: tuple[str, ...] = (),
         enable_cdf: bool | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> SourceStatus:
+        """A Delta table; or anything else that Spark can read, of which a copy is kept: `options` are its reader's."""
         core = self._writing
-        if core.sources.may_enable(enable_cdf):
+        if core.sources.may_enable(enable_cdf) or format.lower() != "delta":
             self._host.start()
         return core.sources.add(
-            name, str(path), format=format, cdc_mode=cdc_mode, key=tuple(key), enable_cdf=enable_cdf
+            name,
+            str(path),
+            format=format,
+            cdc_mode=cdc_mode,
+            key=tuple(key),
+            enable_cdf=enable_cdf,
+            options=options,
         )
 
     def sources(self) -> tuple[SourceStatus, ...]:

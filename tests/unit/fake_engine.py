@@ -19,6 +19,7 @@ from engine.records import (
     Notice,
     Outcome,
     Overview,
+    Polled,
     Reason,
     ReasonCode,
     RefreshMode,
@@ -342,8 +343,13 @@ class FakeEngine:
         cdc_mode: str = "auto",
         key: tuple[str, ...] = (),
         enable_cdf: bool | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> SourceStatus:
         self._did("add_source", name, path, format, cdc_mode, key, enable_cdf)
+        if format != "delta":
+            polled = Polled(format, str(path), dict(options or {}))
+            source = Source(name, f"/ws/polled/{name}", format, CdcMode.POLL, polled=polled)
+            return SourceStatus(source, 1, False, (Column("a", "int"),), ())
         is_mute = name == "mute" and not enable_cdf
         if is_mute and cdc_mode == "cdf":
             raise SourceWithoutChanges("mute has no Change Data Feed", hint="allow Trickle to switch it on")

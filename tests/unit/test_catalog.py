@@ -454,12 +454,13 @@ def test_a_workspace_from_before_views_is_brought_up_to_date(path: Path) -> None
     with sqlite3.connect(path) as older:
         older.execute("DROP TABLE views")
         older.execute("ALTER TABLE stream_tables DROP COLUMN written_json")
+        older.execute("ALTER TABLE sources DROP COLUMN polled_json")
         older.execute("PRAGMA user_version = 1")
     older.close()
     with pytest.raises(WorkspaceTooOld):
         Catalog.open(path)
-    assert database.migrate(path, dry_run=True) == 1
-    assert database.migrate(path) == 1
+    assert database.migrate(path, dry_run=True) == 2
+    assert database.migrate(path) == 2
     assert database.migrate(path) == 0
     catalog = Catalog.open(path)
     assert len(catalog.stream_tables()) == 60

@@ -334,6 +334,14 @@ def test_source_add(run: Runner, engine: type[FakeEngine]) -> None:
     assert run("source", "add", "o", "--path", "x", "--json").json["head"] == 412
 
 
+def test_source_add_of_other_formats(run: Runner, engine: type[FakeEngine]) -> None:
+    ran = run("source", "add", "sales", "--path", "/d/s.csv", "--format", "csv", "--option", "sep=;")
+    assert ran.out == "added the source sales at version 1, csv, of which a copy is kept\n"
+    ran = run("source", "add", "sales", "--path", "/d/s.csv", "--format", "csv", "--option", "sep;", "--json")
+    assert ran.code == 2
+    assert "is not KEY=VALUE" in ran.err
+
+
 def test_nobody_is_asked_where_nobody_can_answer(run: Runner, engine: type[FakeEngine]) -> None:
     ran = run("source", "add", "mute", "--path", "x", "--cdc", "cdf")
     assert ran.code == SourceWithoutChanges.exit_code == 3

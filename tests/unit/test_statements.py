@@ -90,6 +90,10 @@ AT_START = Position(1, 1)
             "CREATE SOURCE o PATH 's3://b/o' WITH (key = ('id', line), cdc_mode = CDF, format = 'delta')",
             CreateSource("o", "s3://b/o", {"key": ("id", "line"), "cdc_mode": "cdf", "format": "delta"}),
         ),
+        (
+            "CREATE SOURCE o PATH 'x.csv' WITH (format = 'csv', options = ('sep=;', 'header=false'))",
+            CreateSource("o", "x.csv", {"format": "csv", "options": {"sep": ";", "header": "false"}}),
+        ),
         ("CREATE SOURCE o PATH 'x' WITH (key = 'id, line')", CreateSource("o", "x", {"key": ("id", "line")})),
         ("DROP SOURCE o", DropSource("o")),
         ("DROP SOURCE IF EXISTS o", DropSource("o", True)),
@@ -268,4 +272,4 @@ def test_options_are_named_as_the_arguments_of_the_engine() -> None:
         "enable_cdf",
         "dialect",
     }
-    assert {option.name for option in SOURCE_OPTIONS} == {"format", "cdc_mode", "key", "enable_cdf"}
+    assert {option.name for option in SOURCE_OPTIONS} == {"format", "cdc_mode", "key", "enable_cdf", "options"}
