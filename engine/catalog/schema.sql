@@ -25,9 +25,9 @@ CREATE TABLE sources (
     cdc_mode TEXT NOT NULL,
     key_json TEXT NOT NULL,
     added_at TEXT,
-    owner    TEXT NOT NULL,
     -- what a copy is kept of, where the source is no Delta table
-    polled_json TEXT
+    polled_json TEXT,
+    owner    TEXT NOT NULL
 ) WITHOUT ROWID;
 
 -- Their names are no relation's name; whoever adds either looks, because nobody else writes meanwhile.
