@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.mutants.operators import Mutant, mutants
-from tests.mutants.victim import ROOT, broken_files
+from tests.mutants.victim import CHEAPER, DRAWN, ROOT, broken_files
 
 SAME = Path(__file__).with_name("same.txt")
 #: who takes longer never ends
@@ -57,10 +57,11 @@ def lines_run() -> dict[str, dict[str, list[int]]]:
 
 def who_can_tell(mutant: Mutant, lines: dict[str, dict[str, list[int]]]) -> list[str]:
     """Those who run the changed statement; the others do the same as before."""
+    asked = {name: files for name, files in lines.items() if CHEAPER in mutant.path or not name.endswith(DRAWN)}
     if mutant.statement is None:
-        return list(lines)
+        return list(asked)
     first, last = mutant.statement
-    return [name for name, files in lines.items() if any(first <= line <= last for line in files.get(mutant.path, ()))]
+    return [name for name, files in asked.items() if any(first <= line <= last for line in files.get(mutant.path, ()))]
 
 
 def is_noticed(mutant: Mutant, who: list[str]) -> tuple[bool, str]:

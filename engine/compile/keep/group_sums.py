@@ -14,7 +14,6 @@ from engine.algebra.scalars import (
     Scalar,
     all_of,
     any_of,
-    coalesce,
     col,
     eq,
     gt,
@@ -135,9 +134,8 @@ class _Groups:
 
     def addition(self) -> Node:
         """What came and went, in one."""
-        moved = Filter(
-            self.changed(), any_of(ne(coalesce(col(each.change_name), lit(0)), lit(0)) for each in self.accumulators)
-        )
+        # the sum of nothing but NULLs is NULL, and no change either
+        moved = Filter(self.changed(), any_of(ne(col(each.change_name), lit(0)) for each in self.accumulators))
         joined = OuterJoin(moved, stored(self.stored_columns), self.same_group)
         rows = next(each for each in self.accumulators if each.part == ROWS)
         was = Output("__was", col(stored_name(rows.name)), "bigint")
@@ -210,7 +208,7 @@ def _accumulators(found: Grouped, made: tuple[Composed, ...]) -> tuple[Accumulat
     shown = found.shown
     names: dict[Part, str] = {}
     for each, by in zip(found.aggregate.aggregations, made, strict=True):
-        if by.shows is not None and each.name in shown and each.type == by.shows.type:
+        if by.shows is not None and each.name in shown:
             names[by.shows] = shown[each.name]
     return tuple(
         Accumulator(names.get(part) or f"__trickle_{_word(part, number)}", part, hidden=part not in names)

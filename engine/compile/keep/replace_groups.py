@@ -42,13 +42,17 @@ def there(columns: tuple[Column, ...]) -> Node:
     return Project(rows, (*keep(rows.columns), Output(WAS, lit(1), "int")))
 
 
+def _same(column: Column) -> Scalar | None:
+    """None of values that cannot be compared."""
+    now, then = (comparable(col(name), column.type) for name in (f"__n_{column.name}", stored_name(column.name)))
+    return None if now is None or then is None else null_safe_eq(now[0], then[0])
+
+
 def _differs(columns: tuple[Column, ...]) -> Scalar:
     """Drops groups that are neither here nor there, and rows that stay as they are."""
-    found = [comparable(col(f"__n_{column.name}"), column.type) for column in columns]
-    was = [comparable(col(stored_name(column.name)), column.type) for column in columns]
-    pairs = [(now[0], then[0]) for now, then in zip(found, was, strict=True) if now is not None and then is not None]
-    if len(pairs) < len(columns):
+    same = [_same(column) for column in columns]
+    if None in same:
         return any_of((not_null(col(FOUND)), not_null(col(WAS))))
-    both = all_of((not_null(col(FOUND)), not_null(col(WAS)), *(null_safe_eq(now, then) for now, then in pairs)))
+    both = all_of((not_null(col(FOUND)), not_null(col(WAS)), *(each for each in same if each is not None)))
     neither = all_of((is_null(col(FOUND)), is_null(col(WAS))))
     return Scalar(any_of((both, neither)).tree.copy().not_())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from engine.algebra.scalars import Scalar, case, cast, col, lit, null, struct
+from engine.algebra.scalars import Scalar, all_of, case, cast, col, lit, not_null, null, struct
 from engine.compile import functions
 from engine.compile.comparable import comparable
 from engine.compile.lower.below import Below
@@ -51,6 +51,11 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, below:
             return Made(Scalar(exp.Count(this=exp.Star(), big_int=True)), "")
         chosen = case((condition, lit(1)))
         return Made(Scalar(exp.Count(this=col(below.column(chosen, "counted")).tree, big_int=True)), "if")
+    if isinstance(call, exp.Count) and call.expressions:
+        # of several columns it counts the rows in which none is NULL
+        there = [not_null(resolve(each)) for each in (call.this, *call.expressions)]
+        chosen = case((all_of(there if condition is None else (condition, *there)), lit(1)))
+        return Made(Scalar(exp.Count(this=col(below.column(chosen, "counted")).tree, big_int=True)), "all")
     made = _Arguments(resolve, below.column, condition, 0 if condition is None else _silencing(context, call))
     if isinstance(call, _PUT_IN_ORDER):
         context.made_unique.append(f"{functions.name_of(call)} goes by its values, where the order is not determined")
