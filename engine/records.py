@@ -384,6 +384,8 @@ class EventKind(StrEnum):
     VIEW_DROPPED = "view_dropped"
     REINITIALIZE_NEEDED = "reinitialize_needed"
     REPAIRED = "repaired"
+    AUTO_SUSPENDED = "auto_suspended"
+    RESUMED = "resumed"
     CDC_MODE_CHANGED = "cdc_mode_changed"
     SCHEDULER_STARTED = "scheduler_started"
     SCHEDULER_STOPPED = "scheduler_stopped"

@@ -23,6 +23,7 @@ CREATE TABLE views (
 """,
     2: """
 ALTER TABLE sources ADD COLUMN polled_json TEXT;
+ALTER TABLE progress ADD COLUMN suspended_at TEXT;
 """,
 }
 

@@ -23,6 +23,8 @@ class Progress:
     populated: bool = False
     paused: bool = False
     consecutive_errors: int = 0
+    #: since when nobody tries any more, after too many of them
+    suspended_at: datetime | None = None
     error: str | None = None
     error_code: str | None = None
     error_hint: str | None = None

@@ -101,6 +101,7 @@ def progress(path: Path, row: sqlite3.Row) -> Progress:
             populated=bool(row["populated"]),
             paused=bool(row["paused"]),
             consecutive_errors=row["consecutive_errors"],
+            suspended_at=time(row["suspended_at"]),
             error=row["error"],
             error_code=row["error_code"],
             error_hint=row["error_hint"],

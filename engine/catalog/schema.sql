@@ -76,6 +76,8 @@ CREATE TABLE progress (
     populated          INTEGER NOT NULL CHECK (populated IN (0, 1)),
     paused             INTEGER NOT NULL CHECK (paused IN (0, 1)),
     consecutive_errors INTEGER NOT NULL,
+    -- since when it is left alone after too many of them
+    suspended_at       TEXT,
     error              TEXT,
     error_code         TEXT,
     error_hint         TEXT,

@@ -241,8 +241,8 @@ class Catalog:
             )
         connection.execute(
             "REPLACE INTO progress (st_id, sequence, refresh_id, frontier_json, data_as_of_at, populated, paused, "
-            "consecutive_errors, error, error_code, error_hint, error_at, verified_at, verified_equal, "
-            "next_due_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "consecutive_errors, suspended_at, error, error_code, error_hint, error_at, verified_at, verified_equal, "
+            "next_due_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 progress.st_id,
                 progress.sequence,
@@ -252,6 +252,7 @@ class Catalog:
                 progress.populated,
                 progress.paused,
                 progress.consecutive_errors,
+                time_text(progress.suspended_at),
                 progress.error,
                 progress.error_code,
                 progress.error_hint,

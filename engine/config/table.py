@@ -98,6 +98,15 @@ class RefreshSettings:
     max_driver_delta_rows: int = _setting(
         200_000, "A change of more rows is never collected to the driver.", unit="rows", least=0
     )
+    max_consecutive_errors: int = _setting(
+        3,
+        "After so many failures in a row that do not pass by themselves a stream table is suspended.",
+        unit="failures",
+        least=1,
+    )
+    conflict_retries: int = _setting(
+        3, "How often a refresh begins anew at once when another commit was in its way.", unit="tries", least=0
+    )
     max_change_ratio: float = _setting(
         0.5,
         "In AUTO, a change of more than this share of a source's rows is refreshed fully.",

@@ -26,6 +26,8 @@ _NAMED_FILES = 500
 
 def here(path: str, columns: Sequence[str], summary: ChangeSummary, max_rows: int) -> pa.Table | None:
     """The weighted rows, read by the driver; None where that would be too many, or not right."""
+    import pyarrow as pa
+
     came, went = files_between(path, summary.after_version, summary.upto_version)
     touched = (*came, *went)
     if sum(file.rows for file in touched) > max_rows:
@@ -34,10 +36,12 @@ def here(path: str, columns: Sequence[str], summary: ChangeSummary, max_rows: in
     if folder is None or not _are_plain(path, summary, touched) or not _driver_reads(path, columns, summary, touched):
         return None
     schema = _arrow_schema(path, summary.upto_version, columns)
-    parts = [(_rows(folder, file, schema), weight) for files, weight in ((came, 1), (went, -1)) for file in files]
-    if any(rows is None for rows, _ in parts):
+    weighted = schema.append(pa.field(WEIGHT, pa.int32()))
+    parts = [_rows(folder, file, weighted, weight) for files, weight in ((came, 1), (went, -1)) for file in files]
+    there = [rows for rows in parts if rows is not None]
+    if len(there) < len(parts):
         return None
-    return _weighted([(rows, weight) for rows, weight in parts if rows is not None], schema)
+    return pa.concat_tables(there) if there else weighted.empty_table()
 
 
 def by_spark(session: SparkSession, path: str, columns: Sequence[Column], summary: ChangeSummary) -> DataFrame:
@@ -96,22 +100,18 @@ def _arrow_schema(path: str, version: int, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([by_name[name.lower()].with_nullable(True) for name in columns])
 
 
-def _rows(folder: Path, file: DataFile, schema: pa.Schema) -> pa.Table | None:
-    """None where the file lacks a column: it is older than that."""
+def _rows(folder: Path, file: DataFile, schema: pa.Schema, weight: int) -> pa.Table | None:
+    """With the weight, which is the last column of the schema. None where the file lacks a column: it is older."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    place = folder / unquote(file.path)
-    there = set(pq.read_schema(place).names)
-    if not set(schema.names) <= there:
+    place, names = folder / unquote(file.path), schema.names[:-1]
+    if not set(names) <= set(pq.read_schema(place).names):
         return None
-    return pq.read_table(place, columns=schema.names, partitioning=None).select(schema.names).cast(schema)
-
-
-def _weighted(parts: Sequence[tuple[pa.Table, int]], schema: pa.Schema) -> pa.Table:
-    import pyarrow as pa
-
-    made = [rows.append_column(WEIGHT, pa.array([weight] * rows.num_rows, pa.int32())) for rows, weight in parts]
-    return pa.concat_tables(made) if made else schema.append(pa.field(WEIGHT, pa.int32())).empty_table()
+    found = pq.read_table(place, columns=names, partitioning=None)
+    # a table without columns would forget how many rows it has
+    weights = pa.array([weight] * found.num_rows, pa.int32())
+    return pa.table([*(found.column(name) for name in names), weights], [*names, WEIGHT]).cast(schema)
 
 
 def _places(path: str, files: Iterable[DataFile]) -> list[str]:
@@ -123,7 +123,7 @@ def _by_delta(
     session: SparkSession, path: str, version: int, columns: Sequence[Column], files: Sequence[DataFile] | None
 ) -> Any:
     """Delta knows about partitions, mapped names and deleted rows. None: of all files."""
-    names = ", ".join(quoting.name(column.name) for column in columns)
+    names = ", ".join(quoting.name(column.name) for column in columns) or "1"
     listed = ", ".join(quoting.text(unquote(file.path).rsplit("/", 1)[-1]) for file in files or ())
     where = "" if files is None else f" WHERE _metadata.file_name IN ({listed})" if files else " WHERE false"
     return session.sql(f"SELECT {names} FROM {quoting.table(path)} VERSION AS OF {version}{where}")  # noqa: S608  quoted

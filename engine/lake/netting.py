@@ -20,6 +20,8 @@ def of_rows(rows: pa.Table) -> pa.Table:
     """Where `is_possible`."""
     import pyarrow as pa
 
+    if not rows.num_rows:
+        return rows  # without a column but the weight, the sum of nothing would be one row
     names = rows.column_names
     weights = names.index(WEIGHT)
     by_position = rows.rename_columns([f"c{index}" for index in range(len(names))])

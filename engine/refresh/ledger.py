@@ -28,6 +28,7 @@ from engine.records import (
     Severity,
     StreamTable,
 )
+from engine.refresh import retry
 from engine.refresh.choose import Choice
 from engine.refresh.job import Applied
 from engine.refresh.observe import Target
@@ -88,7 +89,10 @@ def stamped_anew(stamp: Stamp, version: int) -> Done:
 
 
 class Ledger:
-    def __init__(self, catalog: Catalog, history: History, events: EventBus, clock: Clock) -> None:
+    def __init__(
+        self, catalog: Catalog, history: History, events: EventBus, clock: Clock, max_consecutive_errors: int
+    ) -> None:
+        self._max_consecutive_errors = max_consecutive_errors
         self._catalog = catalog
         self._history = history
         self._events = events
@@ -109,6 +113,7 @@ class Ledger:
                     data_as_of_at=attempt.started_at,
                     populated=True,
                     consecutive_errors=0,
+                    suspended_at=None,
                     error=None,
                     error_code=None,
                     error_hint=None,
@@ -144,6 +149,8 @@ class Ledger:
         )
         self._history.append(record)
         FAILPOINTS.reach(Failpoint.HISTORY_WRITTEN)
+        if progress.suspended_at is not None:
+            self._events.publish(EventKind.RESUMED, record.st, "a refresh succeeded: it goes on", Severity.OK)
         self._tell(record)
         return record
 
@@ -152,17 +159,7 @@ class Ledger:
         reason = _SKIPPED.get(type(error), ReasonCode.FAILED)
         skipped = reason is not ReasonCode.FAILED
         if not skipped:
-            self._catalog.change_progress(
-                attempt.table.id,
-                lambda now: replace(
-                    now,
-                    consecutive_errors=now.consecutive_errors + 1,
-                    error=str(error),
-                    error_code=error.code,
-                    error_hint=error.hint,
-                    error_at=self._clock.now(),
-                ),
-            )
+            self._catalog.change_progress(attempt.table.id, lambda now: self._after_failure(now, error))
         record = RefreshRecord(
             refresh_id=attempt.refresh_id,
             number=self._catalog.next_refresh_number(),
@@ -186,6 +183,30 @@ class Ledger:
         kind = EventKind.REFRESH_SKIPPED if skipped else EventKind.REFRESH_FAILED
         severity = Severity.WARN if skipped else Severity.ERROR
         self._events.publish(kind, attempt.table.name, str(error), severity, attempt.refresh_id)
+        self._tell_if_suspended(attempt, progress, error)
+
+    def _after_failure(self, now: Progress, error: TrickleError) -> Progress:
+        errors, at = now.consecutive_errors + 1, self._clock.now()
+        # what passes by itself is tried again for as long as it takes
+        is_enough = errors >= self._max_consecutive_errors and not retry.passes(error)
+        return replace(
+            now,
+            consecutive_errors=errors,
+            suspended_at=now.suspended_at or (at if is_enough else None),
+            error=str(error),
+            error_code=error.code,
+            error_hint=error.hint,
+            error_at=at,
+        )
+
+    def _tell_if_suspended(self, attempt: Attempt, before: Progress, error: TrickleError) -> None:
+        now = self._catalog.get_progress(attempt.table.id)
+        if now.suspended_at is None or before.suspended_at is not None:
+            return
+        text = f"suspended after {now.consecutive_errors} failures in a row: {error}"
+        hint = f"{error.hint}; then " if error.hint else ""
+        text = f"{text.rstrip('.')}. {hint}`trickle resume {attempt.table.name}` goes on"
+        self._events.publish(EventKind.AUTO_SUSPENDED, attempt.table.name, text, Severity.ERROR, attempt.refresh_id)
 
     def _usual_ms(self, name: str, outcome: Outcome) -> float | None:
         """The median of the last ten refreshes of this kind; None before there is one."""

@@ -7,18 +7,20 @@ A refresh that fails changes nothing that can be seen. NO_DATA never asks Spark.
 
 from __future__ import annotations
 
+import logging
+import random
+import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.algebra.nodes import Leaf, Role
+from engine.algebra.nodes import Role
 from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.bind import Change
-from engine.compile.places import view_name
 from engine.compile.plan import MaintenancePlan
 from engine.errors import (
     CommitConflict,
@@ -39,7 +41,6 @@ from engine.lake.compute import Compute
 from engine.lake.heads import HeadReader
 from engine.lake.stamp import Stamp
 from engine.records import (
-    Column,
     EventKind,
     Frontier,
     Initiator,
@@ -52,7 +53,7 @@ from engine.records import (
     Severity,
     StreamTable,
 )
-from engine.refresh import full
+from engine.refresh import full, reading, retry
 from engine.refresh.choose import (
     Choice,
     after_changes,
@@ -63,7 +64,7 @@ from engine.refresh.choose import (
     meaning_changed,
 )
 from engine.refresh.claims import NOTHING_CHANGED, Claims
-from engine.refresh.job import Differential, Job, TooLarge
+from engine.refresh.job import Job, TooLarge
 from engine.refresh.ledger import Attempt, Done, Ledger, no_data, stamped_anew
 from engine.refresh.observe import (
     Observer,
@@ -83,6 +84,9 @@ from engine.refresh.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from engine.config import Settings
+
+
+log = logging.getLogger(__name__)
 
 
 class Refresher:
@@ -111,6 +115,7 @@ class Refresher:
         self._claims = Claims()
         self._polls = Polls(catalog, compute, settings, clock)
         self._closing = False
+        self._chance = random.Random()  # noqa: S311  nobody gains by guessing how long somebody waits
 
     # ---------------------------------------------------------------- what others may ask
 
@@ -147,8 +152,7 @@ class Refresher:
             once_claimed()
             progress = self._catalog.get_progress(table.id)
             try:
-                with failures.panics_as_errors():
-                    done = self._attempt(attempt, progress, asked_full=asked_full)
+                done = self._tried(attempt, progress, asked_full=asked_full)
                 FAILPOINTS.reach(Failpoint.COMMITTED)
                 if done.applied is not None and done.applied.version is not None:
                     self.observer.committed(table, done.applied.version, attempt.refresh_id)
@@ -163,6 +167,22 @@ class Refresher:
             return self._ledger.done(attempt, progress, done)
 
     # ---------------------------------------------------------------- the journey
+
+    def _tried(self, attempt: Attempt, progress: Progress, *, asked_full: bool) -> Done:
+        """Somebody else's commit in between, an OPTIMIZE say, throws all away: it is begun anew, some times."""
+        for pause_s in retry.pauses_s(self._settings.refresh.conflict_retries, self._chance):
+            try:
+                with failures.panics_as_errors():
+                    return self._attempt(attempt, progress, asked_full=asked_full)
+            except TrickleError as error:
+                if not retry.at_once(error) or self._closing:
+                    raise
+                log.info("%s begins anew: %s", attempt.table.name, error)
+            self._claims.refuse_cancelled(attempt.refresh_id)
+            time.sleep(pause_s)
+            progress = self._catalog.get_progress(attempt.table.id)
+        with failures.panics_as_errors():
+            return self._attempt(attempt, progress, asked_full=asked_full)
 
     def _attempt(self, attempt: Attempt, progress: Progress, *, asked_full: bool) -> Done:
         table = attempt.table
@@ -321,7 +341,8 @@ class Refresher:
         self, job: Job, choice: Choice, moves: tuple[SourceMove, ...], rebuilt: frozenset[str] = frozenset()
     ) -> Done:
         """`rebuilt` are sources whose past is not read, but made from the present and the change."""
-        work, rows_read = self._prepare(job, moves, rebuilt)
+        work, rows_read = reading.prepare(job, self._plans, moves, rebuilt)
+        self._claims.refuse_cancelled(job.refresh_id)
         applied = None
         for strategy in STRATEGIES:
             if strategy.fits(work):
@@ -335,47 +356,6 @@ class Refresher:
         rows = operators(job.plan.tree, moves, rows_read, applied, full=False)
         last = job if applied.version is not None else job.target
         return Done(choice, applied, job.chosen, last.sequence, last.refresh_id, work.rows_in, rows)
-
-    def _prepare(
-        self, job: Job, moves: tuple[SourceMove, ...], rebuilt: frozenset[str]
-    ) -> tuple[Differential, dict[str, int | None]]:
-        """Binds the plan to what changed, and makes the changes readable in the session."""
-        with job.phases.phase("plan"):
-            prepared = self._plans.prepared(job.table, {move.name: move.change for move in moves})
-        by_name = {move.name: move for move in moves}
-        rows_read: dict[str, int | None] = {}
-        with job.phases.phase("read change"):
-            for leaf, columns in _changes_first(prepared.reads):
-                match leaf.role:
-                    case Role.DELTA:
-                        rows_read[leaf.name] = self._read_change(job, by_name[leaf.name])
-                    case Role.OLD if leaf.name in rebuilt:
-                        move, now = by_name[leaf.name], f"{view_name(leaf)}_now"
-                        job.compute.show_version(now, move.path, move.chosen.version, columns)
-                        change = view_name(Leaf(Role.DELTA, leaf.name))
-                        job.compute.show_before(view_name(leaf), now, change, columns)
-                    case Role.NEW | Role.OLD:
-                        move = by_name[leaf.name]
-                        at = move.chosen if leaf.role is Role.NEW or move.was is None else move.was
-                        job.compute.show_version(view_name(leaf), move.path, at.version, columns)
-                    case Role.STORED:
-                        job.compute.show_version(view_name(leaf), job.table.path, job.target.version, columns)
-                    case Role.NET:
-                        pass  # made between the two statements
-        FAILPOINTS.reach(Failpoint.CHANGES_READ)
-        self._claims.refuse_cancelled(job.refresh_id)
-        estimates = {move.name: move.rows_estimate for move in moves}
-        rows_in = sum(rows if rows is not None else estimates[name] for name, rows in rows_read.items())
-        return Differential(job, prepared, moves, rows_in), rows_read
-
-    def _read_change(self, job: Job, move: SourceMove) -> int | None:
-        if move.was is None or move.summary is None:
-            raise InternalError(f"{move.name} has no change to read")
-        # All that the query uses, also where a statement asks for keys alone: rows cancel each other by all of it.
-        names = [column.name for column in job.plan.used_columns[move.name]]
-        view = view_name(Leaf(Role.DELTA, move.name))
-        most = self._settings.refresh.max_driver_delta_rows
-        return job.compute.show_change(view, move.path, names, move.summary, most)
 
     def _job(
         self,
@@ -438,10 +418,6 @@ class Refresher:
 
 def _without_change(moves: tuple[SourceMove, ...]) -> bool:
     return all(move.change is Change.NONE for move in moves)
-
-
-def _changes_first(reads: Mapping[Leaf, tuple[Column, ...]]) -> list[tuple[Leaf, tuple[Column, ...]]]:
-    return sorted(reads.items(), key=lambda item: item[0].role is not Role.DELTA)
 
 
 def _rows_of(path: str) -> int | None:

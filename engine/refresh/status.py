@@ -72,6 +72,8 @@ def _state(table: StreamTable, progress: Progress, running: RunningRefresh | Non
         return State.RUNNING
     if progress.paused:
         return State.PAUSED
+    if progress.suspended_at is not None:
+        return State.SUSPENDED
     if progress.consecutive_errors:
         return State.FAILED
     if not progress.populated or staleness_s is None:
@@ -97,7 +99,7 @@ def _reason(table: StreamTable, worked: tuple[RefreshRecord, ...]) -> Reason | N
 
 
 def _next_due(table: StreamTable, progress: Progress) -> datetime | None:
-    if progress.paused:
+    if progress.paused or progress.suspended_at is not None:
         return None
     if progress.next_due_at is not None:
         return progress.next_due_at

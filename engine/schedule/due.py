@@ -12,12 +12,21 @@ from engine.records import StreamTable
 MAX_BACK_OFF_S = 300.0
 
 
-def wait_s(table: StreamTable, progress: Progress) -> float:
-    """Seconds from the beginning of one refresh to that of the next."""
+def is_held(progress: Progress | None) -> bool:
+    """Is it left alone, until somebody says go on?"""
+    return progress is not None and (progress.paused or progress.suspended_at is not None)
+
+
+def wait_s(table: StreamTable, progress: Progress, chance: float = 0.5) -> float:
+    """Seconds from the beginning of one refresh to that of the next.
+
+    After failures a quarter more or less, by chance: what failed at once shall not come back at once.
+    """
     if not progress.consecutive_errors:
         return table.interval_s
     doublings = min(progress.consecutive_errors, 10)
-    return min(max(table.interval_s, 1.0) * (1 << doublings), max(MAX_BACK_OFF_S, table.interval_s))
+    backed_off_s = min(max(table.interval_s, 1.0) * (1 << doublings), max(MAX_BACK_OFF_S, table.interval_s))
+    return backed_off_s * (0.75 + chance / 2)
 
 
 @dataclass(frozen=True)

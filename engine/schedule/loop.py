@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import random
 import socket
 import threading
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from engine.events import EventBus
 from engine.observe.history import History
 from engine.records import EventKind, Initiator, SchedulerPlace, SchedulerStatus, Severity, SparkPhase, StreamTable
 from engine.refresh.run import Refresher
-from engine.schedule.due import Candidate, ready, wait_s
+from engine.schedule.due import Candidate, is_held, ready, wait_s
 
 if TYPE_CHECKING:
     from engine.config import Settings
@@ -66,6 +67,7 @@ class Scheduler:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._epoch: int | None = None
+        self._chance = random.Random()  # noqa: S311  so that those that failed together do not come back together
 
     # ---------------------------------------------------------------- life
 
@@ -186,8 +188,7 @@ class Scheduler:
         candidates = []
         for table in self._catalog.stream_tables():
             turn = self._turns.setdefault(table.id, _Turn(now_s))
-            paused = table.id in progress and progress[table.id].paused
-            due = not paused and now_s >= turn.due_at_s
+            due = not is_held(progress.get(table.id)) and now_s >= turn.due_at_s
             candidates.append(Candidate(table, due, turn.queued or table.name in running))
         chosen = ready(candidates)
         for table in chosen:
@@ -224,7 +225,7 @@ class Scheduler:
 
     def _wait_s(self, table: StreamTable) -> float:
         try:
-            return wait_s(table, self._catalog.get_progress(table.id))
+            return wait_s(table, self._catalog.get_progress(table.id), self._chance.random())
         except TrickleError as error:
             log.warning("the scheduler could not look: %s", error)
             return table.interval_s

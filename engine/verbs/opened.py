@@ -42,7 +42,13 @@ class Opened:
             from engine.core import Core
             from engine.refresh.ledger import Ledger
 
-            ledger = Ledger(self._catalog, self._history, self._events, self._clock)
+            ledger = Ledger(
+                self._catalog,
+                self._history,
+                self._events,
+                self._clock,
+                self.settings.refresh.max_consecutive_errors,
+            )
             self._built = Core.build(
                 self._catalog,
                 self._host,

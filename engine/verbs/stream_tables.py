@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import AlreadyExists, InvalidArgument
-from engine.records import Initiator, RefreshRecord, StreamTable, StreamTableStatus
+from engine.records import EventKind, Initiator, RefreshRecord, Severity, StreamTable, StreamTableStatus
 from engine.results import CreateResult, DropResult, RepairResult, VerifyResult
 from engine.verbs.looking import LookingVerbs
 
@@ -91,7 +91,16 @@ class StreamTableVerbs(LookingVerbs):
     def _set_paused(self, name: str, *, paused: bool) -> StreamTableStatus:
         core = self._writing
         table = self._catalog.get_stream_table(name)
-        self._catalog.change_progress(table.id, lambda now: replace(now, paused=paused))
+        before = self._catalog.get_progress(table.id)
+        if paused:
+            self._catalog.change_progress(table.id, lambda now: replace(now, paused=True))
+        else:
+            # who says go on has looked: what failed before does not count any more
+            self._catalog.change_progress(
+                table.id, lambda now: replace(now, paused=False, suspended_at=None, consecutive_errors=0)
+            )
+        if not paused and (before.paused or before.suspended_at is not None):
+            self._events.publish(EventKind.RESUMED, table.name, "goes on", Severity.OK)
         core.scheduler.wake()
         return self.status(name)
 

@@ -32,14 +32,22 @@ from tests.support.view_test import ViewTest
 
 
 def of_test(
-    test: ViewTest, *, by_spark: bool, chained: bool, recomputed: bool = False, by_files: bool = False
+    test: ViewTest,
+    *,
+    by_spark: bool,
+    chained: bool,
+    recomputed: bool = False,
+    by_files: bool = False,
+    retries: int = 0,
 ) -> Setup:
     """A test that goes to the edge of a type would fall over it with more data."""
     at_the_edge = test.path.stem.startswith("overflow")
     rows = {table.name: table.rows for table in test.tables}
     steps = tuple(step.dml for step in test.steps)
     ways = {"by_spark": by_spark, "recomputed": recomputed, "chained": chained, "by_files": by_files}
-    return Setup(test.path.name, test.relations, rows, test.query, steps, at_the_edge=at_the_edge, **ways)
+    return Setup(
+        test.path.name, test.relations, rows, test.query, steps, at_the_edge=at_the_edge, retries=retries, **ways
+    )
 
 
 @contextmanager

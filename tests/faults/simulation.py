@@ -69,6 +69,8 @@ class Setup:
     at_the_edge: bool = False
     #: changes of the sources are told by their files
     by_files: bool = False
+    #: how often a refresh begins anew by itself
+    retries: int = 0
 
 
 class MovedClock(SystemClock):
@@ -86,7 +88,7 @@ class Process:
         self.catalog = Catalog.open(folder / "catalog.db")
         history = History(folder / "history")
         events = EventBus(self.catalog.append_event, clock)
-        ledger = Ledger(self.catalog, history, events, clock)
+        ledger = Ledger(self.catalog, history, events, clock, settings.refresh.max_consecutive_errors)
         self.plans = plans = Plans(self.catalog, compute, Limits())
         self.refresher = Refresher(self.catalog, compute, plans, ledger, events, settings, clock, lambda: 1)
         self.sources = Sources(self.catalog, compute, events, settings, clock)
@@ -111,7 +113,8 @@ class World:
         self.lake = FakeLake(setup.relations)
         settings = config.load(folder, env={})
         rows = 0 if setup.by_spark else settings.refresh.max_driver_delta_rows
-        self.settings = replace(settings, refresh=replace(settings.refresh, max_driver_delta_rows=rows))
+        changed = replace(settings.refresh, max_driver_delta_rows=rows, conflict_retries=setup.retries)
+        self.settings = replace(settings, refresh=changed)
         self.clock = MovedClock()
         self._computes = [DuckCompute(setup.relations), DuckCompute(setup.relations)]
         (folder / "warehouse").mkdir()

@@ -301,6 +301,24 @@ def test_what_was_only_appended_is_read_by_the_driver(spark: Any, unrecorded: di
     assert differences.are_gone(delta_path, summary)
 
 
+@pytest.mark.parametrize("kind", ["plain", "vectors", "partitioned and mapped"])
+def test_a_change_of_which_no_column_is_asked_has_as_many_rows(
+    spark: Any, unrecorded: dict[str, str], delta_path: str, kind: str
+) -> None:
+    """A product of two tables may need nothing else."""
+    shutil.copytree(unrecorded[kind], delta_path)
+    before = log.newest_version(delta_path)
+    spark.sql(f"INSERT INTO {quoting.table(delta_path)} {rows(400, 402)}")
+    spark.sql(f"DELETE FROM {quoting.table(delta_path)} WHERE Id IN (30, 31, 32)")
+    summary = replace(commits.summarise(delta_path, before, before + 2), by_files=True)
+    for most in (100_000, 0):
+        changes.read(spark, delta_path, [], summary, "delta_x", most)
+        assert spark.sql("SELECT sum(__w) AS net, count(*) AS n FROM delta_x").collect()[0].asDict() == {
+            "net": -1,
+            "n": 1,
+        }
+
+
 def test_a_rewritten_file_is_no_large_change(spark: Any, unrecorded: dict[str, str], delta_path: str) -> None:
     """Without deletion vectors an update of one row writes a file anew; the commit says how many rows it meant."""
     shutil.copytree(unrecorded["plain"], delta_path)

@@ -455,6 +455,7 @@ def test_a_workspace_from_before_views_is_brought_up_to_date(path: Path) -> None
         older.execute("DROP TABLE views")
         older.execute("ALTER TABLE stream_tables DROP COLUMN written_json")
         older.execute("ALTER TABLE sources DROP COLUMN polled_json")
+        older.execute("ALTER TABLE progress DROP COLUMN suspended_at")
         older.execute("PRAGMA user_version = 1")
     older.close()
     with pytest.raises(WorkspaceTooOld):

@@ -50,7 +50,7 @@ def composed(aggregate: Aggregate, made: Aggregation) -> Composed | None:
         return _itself(ROWS)
     name = tree.this.name if isinstance(tree.this, exp.Column) else None
     # What may come out differently may have been counted in before by another value than it would be taken out by.
-    if name is None or tree.expressions or name in inexact_columns(aggregate.input):
+    if name is None or name in inexact_columns(aggregate.input):
         return None
     is_summed = any(each.call.tree == exp.Sum(this=tree.this) for each in aggregate.aggregations)
     return _of_column(tree, col(name), aggregate.input.types[name], made.type, is_summed=is_summed)
