@@ -1,4 +1,8 @@
-"""Into which parts a result falls, such that each row of the sources has to do with few of them."""
+"""Into which parts a result falls, such that each row of the sources has to do with few of them.
+
+Any exact columns would do: what changed is in the parts of the rows that the change brings or takes, and all else is as
+it was. The keys of groups and partitions make parts of which a small change touches few.
+"""
 
 from __future__ import annotations
 
@@ -86,10 +90,9 @@ def _(node: Project) -> tuple[Node, Names]:
 
 @carried.register
 def _(node: InnerJoin) -> tuple[Node, Names]:
-    members = [carried(each) if inexact_columns(each) or has_parts(each) else (each, ()) for each in node.members]
-    if any(inexact_columns(each) and not names for each, names in members):
-        return node, ()
-    members = _apart(node, members)
+    members = _apart(
+        node, [carried(each) if inexact_columns(each) or has_parts(each) else (each, ()) for each in node.members]
+    )
     names = tuple(name for _, names in members for name in names)
     return InnerJoin(tuple(each for each, _ in members), node.conditions), names
 
@@ -97,8 +100,6 @@ def _(node: InnerJoin) -> tuple[Node, Names]:
 @carried.register
 def _(node: OuterJoin) -> tuple[Node, Names]:
     sides = [carried(each) if inexact_columns(each) else (each, ()) for each in (node.left, node.right)]
-    if any(inexact_columns(each) and not names for each, names in sides):
-        return node, ()
     (left, mine), (right, others) = _apart(node, sides)
     return replace(node, left=left, right=right), mine + others
 
@@ -113,10 +114,9 @@ def _apart(join: Node, sides: list[tuple[Node, Names]]) -> list[tuple[Node, Name
             other, number = name, 1
             while other in taken:
                 number += 1
-                other = f"{name}_{number}"
+                other = renamed[name] = f"{name}_{number}"
             taken.add(other)
-            renamed[name] = other
-        if any(name != other for name, other in renamed.items()):
+        if renamed:
             outputs = (Output(renamed.get(c.name, c.name), col(c.name), c.type) for c in wide.columns)
             wide, names = Project(wide, tuple(outputs)), tuple(renamed.get(name, name) for name in names)
         found.append((wide, names))
