@@ -22,7 +22,7 @@ from engine.lake.compute import SparkCompute
 from engine.lake.heads import HeadReader
 from engine.lake.session import SparkHost
 from engine.observe.history import History
-from engine.records import StreamTable
+from engine.records import CdcMode, StreamTable
 from engine.refresh import verify
 from engine.refresh.define import Definitions
 from engine.refresh.ledger import Ledger
@@ -118,6 +118,7 @@ class Core:
         for name in read:
             if name.casefold() in tables:
                 self._refuse_unpopulated(name)
+        self.refresher.polls.look(read)
         session = self.host.session()
         self.plans.relations.show_latest(session, tuple(read))
         for name, parsed in inside.items():
@@ -140,6 +141,10 @@ class Core:
         if located.is_stream_table:
             raise InvalidArgument(
                 f"{located.name} is a stream table: only its query decides what is in it", hint="change its sources"
+            )
+        if located.cdc_mode is CdcMode.POLL:
+            raise InvalidArgument(
+                f"{located.name} is polled: what Trickle has of it is a copy", hint="write to it where it lies"
             )
         session = self.host.session()
         self._show_latest(relations_of(text))

@@ -113,7 +113,7 @@ class Refresher:
         self._lease_epoch = lease_epoch
         self.observer = Observer(catalog, HeadReader(), clock)
         self._claims = Claims()
-        self._polls = Polls(catalog, compute, settings, clock)
+        self.polls = Polls(catalog, compute, settings, clock)
         self._closing = False
         self._chance = random.Random()  # noqa: S311  nobody gains by guessing how long somebody waits
 
@@ -187,7 +187,7 @@ class Refresher:
     def _attempt(self, attempt: Attempt, progress: Progress, *, asked_full: bool) -> Done:
         table = attempt.table
         with attempt.phases.phase("version check"):
-            self._polls.look(table.sources)
+            self.polls.look(table.sources)
             target = self.observer.target(table, progress)
             if not asked_full:
                 refuse_tampered(table, target)

@@ -25,8 +25,8 @@ maintained is compared with recomputing, and further oracles are asked ([how](..
 Refused are queries that cannot be maintained by decision, and texts that the engine of the test itself cannot read.
 A case without an answer fails as its text does: a sum that overflows, say.
 
-| engine | commit | seeds | cases | refused | without an answer | failures | minutes |
-|---|---|---|---|---|---|---|---|
+| engine | commit | seeds | cases | refused | without an answer | failures | minutes | what they were |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -40,6 +40,8 @@ class Run:
     no_answer: int
     failures: int
     took_s: int
+    #: what became of the failures, written by hand
+    note: str = ""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -48,7 +50,7 @@ class Run:
     def row(self) -> str:
         seeds = f"{self.first_seed:,} – {self.first_seed + self.cases - 1:,}"
         counts = f"{self.cases:,} | {self.refused:,} | {self.no_answer:,} | {self.failures}"
-        return f"| {self.engine} | {self.commit} | {seeds} | {counts} | {self.took_s / 60:.0f} |"
+        return f"| {self.engine} | {self.commit} | {seeds} | {counts} | {self.took_s / 60:.0f} | {self.note} |"
 
 
 def run_of(engine: str, first_seed: int, tally: Tally, took_s: float) -> Run:

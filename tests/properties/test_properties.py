@@ -254,4 +254,4 @@ def test_runs_of_several_sittings_add_up(tmp_path: Path) -> None:
     record.write(record.Run("DuckDB", "def", 200, 50, 0, 0, 0, 30), tmp_path)
     page = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "DuckDB: 250 cases, 0 failures.\nSpark: 10 cases, 1 failures." in page
-    assert "| DuckDB | abc | 0 – 199 | 200 | 3 | 1 | 0 | 1 |" in page
+    assert "| DuckDB | abc | 0 – 199 | 200 | 3 | 1 | 0 | 1 |  |" in page

@@ -146,7 +146,7 @@ def test_a_database(engine: Engine, tmp_path: Path) -> None:
     engine.create_stream_table("by_region", BY_REGION, refresh_mode="DIFFERENTIAL")
     run("UPDATE sales SET cents = 12 WHERE id = 1")
     refreshed(engine, Outcome.NO_DATA)  # it was looked at a moment ago
-    engine._core.refresher._polls._looked_at_s.clear()
+    engine._core.refresher.polls._looked_at_s.clear()
     refreshed(engine, Outcome.DIFFERENTIAL)
     assert engine.history("by_region", 1)[0].rows_in == 2
     connection.close()
@@ -159,7 +159,7 @@ def test_a_table_by_name(engine: Engine) -> None:
     engine.add_source("sales", "global_temp.sales_elsewhere", format="table")
     engine.create_stream_table("by_region", BY_REGION, refresh_mode="DIFFERENTIAL")
     session.sql("SELECT 1L AS id, 'a' AS region, 11L AS cents").createOrReplaceGlobalTempView("sales_elsewhere")
-    engine._core.refresher._polls._looked_at_s.clear()
+    engine._core.refresher.polls._looked_at_s.clear()
     refreshed(engine, Outcome.DIFFERENTIAL)
     session.catalog.dropGlobalTempView("sales_elsewhere")
 
@@ -182,7 +182,11 @@ def test_what_cannot_be_polled(engine: Engine, tmp_path: Path) -> None:
     engine.add_source("sales", folder, format="parquet")
     with pytest.raises(AlreadyExists):
         engine.add_source("SALES", folder, format="parquet")
+    with pytest.raises(InvalidArgument, match="polled"):
+        engine.change_source("DELETE FROM sales")
     engine.create_stream_table("by_region", BY_REGION)
+    pq.write_table(sales((1, "a", 10), (2, "b", 1)), folder / "one.parquet")
+    assert engine.select("SELECT COUNT(*) AS n FROM sales").to_pylist() == [{"n": 2}]
     (folder / "one.parquet").unlink()
     folder.rmdir()
     with pytest.raises(SourceDropped) as caught:
