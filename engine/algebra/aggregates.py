@@ -50,6 +50,11 @@ def sum_of(argument: Scalar) -> Scalar:
     return Scalar(exp.Sum(this=argument.tree.copy()))
 
 
+def any_of_them(argument: Scalar) -> Scalar:
+    """Whichever comes first: for values that are equal to each other."""
+    return Scalar(exp.AnyValue(this=argument.tree.copy()))
+
+
 def aggregate(kind: AggregateKind, argument: Scalar | None) -> Scalar:
     if kind is AggregateKind.COUNT_ROWS or argument is None:
         return count_rows()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.algebra.comparable import comparable_sql
 from engine.algebra.nodes import WEIGHT
-from engine.algebra.types import has_float
-from engine.lake import quoting
+from engine.algebra.types import has_float, is_orderable
+from engine.lake import quoting, tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,15 +49,21 @@ def weighted(rows: DataFrame, weight: int) -> DataFrame:
 
 
 def of_frame(feed: DataFrame) -> DataFrame:
-    """The last column is the weight. Spark groups 0.0 with -0.0, which a column tells apart, and so do their texts."""
+    """The last column is the weight.
+
+    Spark groups 0.0 with -0.0, which a column tells apart, and so do their texts; and it groups by maps, but forgets
+    which of their values are NULL.
+    """
     from pyspark.sql import functions
 
     keys: list[str] = []
     firsts: list[str] = []
     names = [quoting.name(name) for name in feed.columns[:-1]]
     for position, (name, field) in enumerate(zip(names, feed.schema.fields, strict=False)):
-        if has_float(field.dataType.simpleString()):
-            keys += [f"{name} AS k{position}", f"CAST({name} AS STRING) AS t{position}"]
+        type_ = tables.spelled_by_spark(field.dataType)
+        if has_float(type_) or not is_orderable(type_):
+            same = comparable_sql(feed.columns[position], type_)
+            keys += [f"{same} AS k{position}", f"CAST({same} AS STRING) AS t{position}"]
             firsts.append(f"first({name}) AS c{position}")
         else:
             keys.append(f"{name} AS c{position}")

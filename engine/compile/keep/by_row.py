@@ -10,6 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from engine.algebra.aggregates import count_rows
+from engine.algebra.comparable import comparable
 from engine.algebra.nodes import (
     WEIGHT,
     Filter,
@@ -28,7 +29,6 @@ from engine.algebra.nodes import (
 )
 from engine.algebra.scalars import Scalar, any_of, cast, col, gt, is_null, le, lit, lt, neg, null, null_safe_eq
 from engine.algebra.trees import consolidate
-from engine.compile.comparable import comparable
 from engine.compile.differentiate import Rule, delta, only_grows
 from engine.compile.differentiate.recursive import found_more
 from engine.compile.keep.kept import NET, OP, POSITION, SEQUENCE, STORED, Kept, op, stored, stored_name

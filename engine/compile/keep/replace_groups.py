@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from engine.algebra.comparable import comparable
 from engine.algebra.nodes import Aggregate, Filter, Node, OuterJoin, Output, Project, keep
 from engine.algebra.scalars import Scalar, all_of, any_of, col, is_null, lit, not_null, null_safe_eq
-from engine.compile.comparable import comparable
 from engine.compile.differentiate.touched import key_name
 from engine.compile.keep.grouped import ONE, GroupKeys
 from engine.compile.keep.kept import op, stored, stored_name

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from engine.algebra.comparable import comparable
 from engine.algebra.scalars import Scalar, all_of, case, cast, col, lit, not_null, null, struct
 from engine.compile import functions
-from engine.compile.comparable import comparable
 from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context
 from engine.compile.lower.expressions import aggregates_in, without_null_words, written_name

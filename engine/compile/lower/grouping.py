@@ -70,7 +70,9 @@ def grouped(
             tree = alike(resolved(context, call, source.scope))
             if tree not in calls:
                 made = canonical_call(context, call, lambda each: over(context, each, source), below)
-                calls[tree] = Aggregation(context.names.fresh(call.key, made.hint), made.call, "")
+                name = context.names.fresh(call.key, made.hint)
+                context.names.known_as[name] = fragment(call, context.query.text) or call.sql()
+                calls[tree] = Aggregation(name, made.call, "")
     below.passing(source.domain)
     inner = below.node()
     known: dict[exp.Expr, Scalar] = {}

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from engine.algebra.comparable import comparable
 from engine.algebra.nodes import Filter, Node, Output, Project, Window, Windowed
 from engine.algebra.scalars import Scalar, all_of, col, gt, le, lit
-from engine.compile.comparable import comparable
 from engine.compile.exactness import inexact_columns
 from engine.compile.lower.context import Context, Lowered, Source
 from engine.compile.lower.expressions import in_place, is_own, over

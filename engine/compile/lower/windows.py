@@ -188,7 +188,7 @@ def _untied(
     """The same function with one answer: its partition, order and frame."""
     inner = without_null_words(function)
     is_rows = spec is not None and str(spec.args.get("kind")).upper() == "ROWS"
-    is_value = isinstance(inner, _VALUES)
+    is_value = isinstance(inner, _VALUES) or _depends_on_order(inner)
     whole = not keys or (spec is not None and _is_whole(spec))
     if not (isinstance(inner, _PLACES) or is_rows or is_value):
         return function, partition, keys, spec
@@ -211,6 +211,13 @@ def _untied(
     raise context.unsupported(
         window, f"{inner.key} over a frame of RANGE", detail="which of several equals it means is not determined"
     )
+
+
+def _depends_on_order(function: exp.Expr) -> bool:
+    """Lists, and whatever takes the first of several rows with equal claims."""
+    inner = function.this if isinstance(function, exp.Filter) else function
+    known = functions.AGGREGATES.get(functions.name_of(inner))
+    return known is not None and known.order is functions.Order.ROWS
 
 
 def _is_whole(spec: exp.Expr) -> bool:

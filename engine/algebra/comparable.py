@@ -1,10 +1,14 @@
-"""What stands for a value where values are compared: Spark compares no maps, but sorted lists of their entries."""
+"""What stands for a value where values are compared: Spark compares no maps, but sorted lists of their entries.
+
+It does group by maps, and forgets which of their values are NULL (seen in 4.2.0).
+"""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from engine.algebra.scalars import Scalar, case, data_type, field, is_null, null, struct
+from engine.algebra.dialect import Spark4
+from engine.algebra.scalars import Scalar, case, col, data_type, field, is_null, null, struct
 from engine.algebra.types import is_orderable
 
 
@@ -15,6 +19,12 @@ def comparable(value: Scalar, type_: str) -> tuple[Scalar, str] | None:
     if "variant" in type_:
         return None
     return _compared(value, data_type(type_), 0)
+
+
+def comparable_sql(name: str, type_: str) -> str:
+    """The same of a column, as Spark's SQL; a column whose values cannot be compared stands for itself."""
+    found = comparable(col(name), type_)
+    return (col(name) if found is None else found[0]).tree.sql(dialect=Spark4)
 
 
 def _compared(value: Scalar, type_: exp.DataType, depth: int) -> tuple[Scalar, str]:
