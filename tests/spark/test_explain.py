@@ -99,13 +99,13 @@ def test_warnings_are_notices_of_a_creation(tmp_path: Path, spark_host: SparkHos
         ]
 
 
-def test_without_a_feed_the_explanation_is_full_too(tmp_path: Path, spark_host: SparkHost) -> None:
+def test_without_a_feed_changes_are_told_by_files(tmp_path: Path, spark_host: SparkHost) -> None:
     shop = Shop(tmp_path / "lake", cdf=False)
     with opened(tmp_path / "ws", shop) as engine:
         shown = engine.preview_stream_table(PAID)
-        assert shown.explanation.mode == "full"
-        assert any("does not record its changes" in notice.text for notice in shown.explanation.notices)
-        assert engine.explain_delta(query=PAID).reason is not None
+        assert shown.explanation.mode == "differential"
+        assert any("told by the files" in notice.text for notice in shown.explanation.notices)
+        assert engine.explain_delta(query=PAID).reason is None
 
 
 def test_nothing_is_left_behind(tmp_path: Path, spark_host: SparkHost, shop: Shop) -> None:

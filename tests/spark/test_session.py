@@ -331,7 +331,7 @@ def test_a_cluster_master_runs_it(tmp_path: Path) -> None:
         session.range(1000).selectExpr("id AS k").repartition(4).write.format("delta").mode("append").save(path)
         session.sql(f"DELETE FROM delta.`{{path}}` WHERE k % 10 = 0")
         summary = commits.summarise(path, 1, 2)
-        changes.read(session, path, ["k"], 1, 2, summary, "delta_x", 0)
+        changes.read(session, path, ["k"], summary, "delta_x", 0)
         print(session.sql("SELECT sum(__w) AS w, sum(k) AS k FROM delta_x").collect(), flush=True)
         host.stop()
         """,
