@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.algebra.nodes import WEIGHT
 from engine.lake import capabilities, differences, failures, log, netting, old_days, quoting, tables, views
-from engine.lake.commits import ChangeKind, ChangeSummary
+from engine.lake.commits import ChangeKind, ChangeSummary, files_between
 from engine.records import Column
 
 if TYPE_CHECKING:
@@ -96,15 +96,17 @@ def _from_files(
     max_driver_rows: int,
     schema: StructType,
 ) -> tuple[str, int | None, Any]:
-    cancels = not differences.only_grows(path, summary)
-    found = differences.here(path, columns, summary, max_driver_rows)
+    files = files_between(path, summary)
+    # compacting takes files away, too, although it changes nothing
+    cancels = bool(files.went)
+    found = differences.here(path, columns, summary, files, max_driver_rows)
     if found is not None:
         rows = _plain(found)
         rows = _netted(session, rows, schema) if cancels else rows
         return "files", rows.num_rows, local_relation(session, rows, schema)
     types = {column.name.casefold(): column.type for column in tables.columns(path, summary.upto_version)}
     wanted = [Column(name, types[name.casefold()]) for name in columns]
-    frame = differences.by_spark(session, path, wanted, summary)
+    frame = differences.by_spark(session, path, wanted, summary, files)
     frame = netting.of_frame(frame) if cancels else frame
     if summary.rows_estimate <= max_driver_rows:
         rows = frame.toArrow()

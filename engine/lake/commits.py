@@ -120,13 +120,7 @@ def summarise(path: str, after_version: int, upto_version: int) -> ChangeSummary
     protocol_changed = False
     cdf_lost_at: int | None = None
     for version in range(after_version + 1, upto_version + 1):
-        found = log.actions(path, version)
-        if found is None:
-            raise SourceHistoryLost(
-                f"The history of {path} no longer reaches back to version {after_version}.",
-                detail=f"The commit file of version {version} is gone.",
-                hint="The stream table has to be reinitialized; raise delta.logRetentionDuration of the source.",
-            )
+        found = _actions(path, version, after_version)
         commits.append(_classified(path, version, found))
         for action in found:
             protocol_changed = protocol_changed or "protocol" in action
@@ -154,6 +148,18 @@ def summarise(path: str, after_version: int, upto_version: int) -> ChangeSummary
     )
 
 
+def _actions(path: str, version: int, after_version: int) -> list[dict[str, Any]]:
+    """Of a commit without which nobody knows what happened after that version."""
+    found = log.actions(path, version)
+    if found is None:
+        raise SourceHistoryLost(
+            f"The history of {path} no longer reaches back to version {after_version}.",
+            detail=f"The commit file of version {version} is gone.",
+            hint="The stream table has to be reinitialized; raise delta.logRetentionDuration of the source.",
+        )
+    return found
+
+
 def went_through(path: str, was: SourceVersion, upto_version: int) -> bool:
     """Did this history pass a version whose commit is cleaned away? The file of its witness tells.
 
@@ -175,12 +181,25 @@ def went_through(path: str, was: SourceVersion, upto_version: int) -> bool:
     return was_there is (kind == "+")
 
 
-def files_between(path: str, after_version: int, upto_version: int) -> tuple[list[DataFile], list[DataFile]]:
-    """The files that only the later of two versions has, and those that only the earlier one has."""
+@dataclass(frozen=True)
+class FilesBetween:
+    """What tells two versions apart."""
+
+    #: only the later one has these
+    came: tuple[DataFile, ...]
+    #: only the earlier one has these
+    went: tuple[DataFile, ...]
+
+    @property
+    def touched(self) -> tuple[DataFile, ...]:
+        return self.came + self.went
+
+
+def files_between(path: str, summary: ChangeSummary) -> FilesBetween:
     came: dict[tuple[str, str], DataFile] = {}
     went: dict[tuple[str, str], DataFile] = {}
-    for version in range(after_version + 1, upto_version + 1):
-        found = log.actions(path, version) or []
+    for version in range(summary.after_version + 1, summary.upto_version + 1):
+        found = _actions(path, version, summary.after_version)
         # what a commit removes was there before it, also where it adds the same file with another vector
         for kind, here, there in (("remove", went, came), ("add", came, went)):
             for action in (each[kind] for each in found if kind in each):
@@ -188,7 +207,7 @@ def files_between(path: str, after_version: int, upto_version: int) -> tuple[lis
                 key = (file.path, file.vector)
                 if there.pop(key, None) is None:
                     here[key] = file
-    return list(came.values()), list(went.values())
+    return FilesBetween(tuple(came.values()), tuple(went.values()))
 
 
 def _data_file(path: str, action: dict[str, Any]) -> DataFile:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from engine.algebra.nodes import WEIGHT
 from engine.lake import capabilities, log, old_days, quoting, tables, views
-from engine.lake.commits import ChangeSummary, DataFile, files_between
+from engine.lake.commits import ChangeSummary, DataFile, FilesBetween, files_between
 from engine.records import Column
 
 if TYPE_CHECKING:
@@ -24,45 +24,42 @@ if TYPE_CHECKING:
 _NAMED_FILES = 500
 
 
-def here(path: str, columns: Sequence[str], summary: ChangeSummary, max_rows: int) -> pa.Table | None:
+def here(
+    path: str, columns: Sequence[str], summary: ChangeSummary, files: FilesBetween, max_rows: int
+) -> pa.Table | None:
     """The weighted rows, read by the driver; None where that would be too many, or not right."""
     import pyarrow as pa
 
-    came, went = files_between(path, summary.after_version, summary.upto_version)
-    touched = (*came, *went)
-    if sum(file.rows for file in touched) > max_rows:
+    if sum(file.rows for file in files.touched) > max_rows:
         return None
     folder = log.local_path(path)
-    if folder is None or not _are_plain(path, summary, touched) or not _driver_reads(path, columns, summary, touched):
+    if folder is None or not _are_plain(path, summary, files) or not _driver_reads(path, columns, summary, files):
         return None
     schema = _arrow_schema(path, summary.upto_version, columns)
     weighted = schema.append(pa.field(WEIGHT, pa.int32()))
-    parts = [_rows(folder, file, weighted, weight) for files, weight in ((came, 1), (went, -1)) for file in files]
+    parts = [_rows(folder, file, weighted, 1) for file in files.came]
+    parts += [_rows(folder, file, weighted, -1) for file in files.went]
     there = [rows for rows in parts if rows is not None]
     if len(there) < len(parts):
         return None
     return pa.concat_tables(there) if there else weighted.empty_table()
 
 
-def by_spark(session: SparkSession, path: str, columns: Sequence[Column], summary: ChangeSummary) -> DataFrame:
+def by_spark(
+    session: SparkSession, path: str, columns: Sequence[Column], summary: ChangeSummary, files: FilesBetween
+) -> DataFrame:
     """The same weighted rows, however many. They do not cancel each other yet."""
-    came, went = files_between(path, summary.after_version, summary.upto_version)
-    plain = _are_plain(path, summary, (*came, *went))
-    named = None if len(came) + len(went) > _NAMED_FILES else (came, went)
+    plain = _are_plain(path, summary, files)
+    few = len(files.touched) <= _NAMED_FILES
 
-    def side(version: int, files: Sequence[DataFile], weight: int) -> DataFrame:
+    def side(version: int, some: Sequence[DataFile], weight: int) -> DataFrame:
         if plain:
-            rows = views.of_files(session, path, summary.upto_version, _places(path, files), [c.name for c in columns])
+            rows = views.of_files(session, path, summary.upto_version, _places(path, some), [c.name for c in columns])
         else:
-            rows = _by_delta(session, path, version, columns, files if named is not None else None)
+            rows = _by_delta(session, path, version, columns, some if few else None)
         return rows.selectExpr(*map(views.readable, columns), f"{weight} AS {WEIGHT}")
 
-    return side(summary.upto_version, came, 1).unionAll(side(summary.after_version, went, -1))
-
-
-def only_grows(path: str, summary: ChangeSummary) -> bool:
-    """Are there just files that came? Compacting files takes some away, and changes nothing."""
-    return not files_between(path, summary.after_version, summary.upto_version)[1]
+    return side(summary.upto_version, files.came, 1).unionAll(side(summary.after_version, files.went, -1))
 
 
 def are_gone(path: str, summary: ChangeSummary) -> bool:
@@ -70,25 +67,24 @@ def are_gone(path: str, summary: ChangeSummary) -> bool:
     folder = log.local_path(path)
     if folder is None:
         return False
-    came, went = files_between(path, summary.after_version, summary.upto_version)
-    return any(not (folder / unquote(file.path)).exists() for file in (*came, *went))
+    return any(not (folder / unquote(file.path)).exists() for file in files_between(path, summary).touched)
 
 
-def _are_plain(path: str, summary: ChangeSummary, touched: Iterable[DataFile]) -> bool:
+def _are_plain(path: str, summary: ChangeSummary, files: FilesBetween) -> bool:
     """Do the files hold just the rows, at both ends?"""
     ends = (summary.after_version, summary.upto_version)
     return all(views.files_hold_rows(path, version) for version in ends) and not any(
-        file.vector or set(file.path) & {"%", ":"} for file in touched
+        file.vector or set(file.path) & {"%", ":"} for file in files.touched
     )
 
 
-def _driver_reads(path: str, columns: Sequence[str], summary: ChangeSummary, touched: Sequence[DataFile]) -> bool:
+def _driver_reads(path: str, columns: Sequence[str], summary: ChangeSummary, files: FilesBetween) -> bool:
     definition = log.definition(path, summary.upto_version)
     if summary.schema_changed or not capabilities.of(definition, path).can_driver_read:
         return False
     wanted = {name.lower() for name in columns}
     types = [item["type"] for item in definition.schema["fields"] if item["name"].lower() in wanted]
-    return not old_days.are_possible(types) or not old_days.in_files(path, [file.path for file in touched])
+    return not old_days.are_possible(types) or not old_days.in_files(path, [file.path for file in files.touched])
 
 
 def _arrow_schema(path: str, version: int, columns: Sequence[str]) -> pa.Schema:

@@ -35,12 +35,11 @@ class Polls:
 
     def look(self, names: Iterable[str]) -> None:
         """Brings the copies of those that are polled up to date. Asks Spark only if something may have changed."""
-        for name in names:
-            try:
-                source = self._catalog.get_source(name)
-            except NotFound:
-                continue  # a stream table, or one that whoever comes next tells better of
-            if source.polled is not None:
+        if self._catalog.read_only:
+            return  # a copy is written to
+        wanted = {name.casefold() for name in names}
+        for source in self._catalog.sources():
+            if source.polled is not None and source.name.casefold() in wanted:
                 with self._locks[source.name.casefold()]:
                     self._look_at(source, source.polled)
 

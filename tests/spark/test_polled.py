@@ -83,6 +83,20 @@ def test_nobody_asks_spark_when_no_file_changed(
     assert engine.refresh_stream_table("by_region").outcome is Outcome.NO_DATA
 
 
+def test_who_only_reads_does_not_look(engine: Engine, tmp_path: Path) -> None:
+    """Looking writes to the copy."""
+    folder = tmp_path / "sales"
+    folder.mkdir()
+    pq.write_table(sales((1, "a", 10)), folder / "one.parquet")
+    engine.add_source("sales", folder, format="parquet")
+    pq.write_table(sales((2, "b", 20)), folder / "two.parquet")
+    with Engine.open(tmp_path / "ws", read_only=True, start_spark=True) as reader:
+        reader.wait_for_spark(240)
+        assert reader.select("SELECT id FROM sales").to_pylist() == [{"id": 1}]
+        assert reader.sources()[0].head == 1
+    assert engine.select("SELECT COUNT(*) AS n FROM sales").to_pylist() == [{"n": 2}]
+
+
 def test_columns_that_come_and_go(engine: Engine, tmp_path: Path) -> None:
     folder = tmp_path / "sales"
     folder.mkdir()

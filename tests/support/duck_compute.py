@@ -27,7 +27,7 @@ from engine.compile.places import view_name
 from engine.compile.render import render
 from engine.lake import apply, changes, data_files, differences, log, netting, queries, tables
 from engine.lake.apply import OPERATION, Commit, Counts
-from engine.lake.commits import ChangeKind, ChangeSummary
+from engine.lake.commits import ChangeKind, ChangeSummary, files_between
 from engine.lake.compute import Query, Result, RowIds
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
@@ -115,7 +115,7 @@ class DuckCompute:
     ) -> int | None:
         assert summary.kind is not ChangeKind.DATALESS
         if summary.by_files:
-            rows = differences.here(path, columns, summary, 1_000_000)
+            rows = differences.here(path, columns, summary, files_between(path, summary), 1_000_000)
         else:
             rows = changes._from_delta_rs(path, columns, summary.after_version, summary.upto_version, 1_000_000)
         assert rows is not None
