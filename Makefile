@@ -5,16 +5,18 @@ PYTHON ?=
 BIN := $(TRICKLE_VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint fuzz mutants faults bench screenshots clean
+.PHONY: help env demo test lint fuzz mutants faults bench bench-compare screenshots clean
 
 help:
 	@echo 'make demo             a shop that keeps changing, its stream tables, the dashboard on top'
 	@echo 'make demo CHECK=1     the same without a screen: refreshes, verifies, prints, exits 0 or 1'
 	@echo 'make test             lint, format, types and every test (ARGS="…" goes to pytest)'
 	@echo 'make fuzz N=100000    random views against recompute (ONLY="joins,windows", WITHOUT="…", SEED=…, P=processes)'
-	@echo 'make mutants          breaks each rule of maintenance in turn, and counts what is noticed (an hour)'
+	@echo 'make mutants          breaks each rule of maintenance in turn: docs/mutants (new ones only; AGAIN=1: missed ones too)'
 	@echo 'make faults           kills, races and meddling by the thousand: docs/faults (an hour and a half)'
-	@echo 'make bench            the numbers, as a table and bench/results/latest.json'
+	@echo 'make bench            the numbers, as a table and bench/results/latest.json (ten minutes)'
+	@echo 'make bench FULL=1     all sizes and changes, TPC-H at scale 1 (an hour; SCALE=10 for more)'
+	@echo 'make bench-compare SAVED=bench/results/NAME.json     what got worse than in a saved run'
 	@echo 'make lint             lint, format and types only'
 	@echo 'make screenshots      pictures of the demo workspace for the README'
 	@echo 'make clean            removes the environment, the demo workspace and caches'
@@ -40,14 +42,17 @@ fuzz: env
 		--only '$(ONLY)' --without '$(WITHOUT)' $(if $(WRITE),--write '$(WRITE)')
 
 mutants: env
-	@'$(BIN)/python' -m tests.mutants --processes $(P)
+	@'$(BIN)/python' -m tests.mutants --record --without lower --processes $(P) $(if $(AGAIN),--again)
 
 faults: env
 	@'$(BIN)/python' -m tests.faults real
 	@'$(BIN)/python' -m tests.faults simulated
 
 bench: env
-	@'$(BIN)/python' -m bench $(if $(FULL),--full)
+	@'$(BIN)/python' -m bench $(if $(FULL),--full) $(if $(SCALE),--scale $(SCALE))
+
+bench-compare: env
+	@'$(BIN)/python' -m bench.compare '$(SAVED)'
 
 screenshots: env
 	@'$(BIN)/python' -m trickle_tui.screenshots .demo screenshots

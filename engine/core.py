@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.catalog.lease import Lease
@@ -14,25 +13,36 @@ from engine.clock import Clock
 from engine.compile.dml import relations_of, retargeted, target_of
 from engine.compile.functions import FunctionRules, VolatileFunctionPolicy
 from engine.compile.parse import Limits, ParsedView, naming_the_view
+from engine.durations import parse_duration
 from engine.errors import InvalidArgument, NotPopulated
 from engine.events import EventBus
 from engine.explain import Explainer
-from engine.lake import queries, quoting, views
+from engine.lake import apply, queries, quoting, views
 from engine.lake.compute import SparkCompute
-from engine.lake.heads import HeadReader
 from engine.lake.session import SparkHost
+from engine.lake.shared_changes import SharedChanges
+from engine.lake.turns import Turns
 from engine.observe.history import History
 from engine.records import CdcMode, StreamTable
-from engine.refresh import verify
+from engine.refresh import rename, verify
+from engine.refresh.alter import Alterations
+from engine.refresh.cdc import Cdc
 from engine.refresh.define import Definitions
+from engine.refresh.foresee import Foresight
 from engine.refresh.ledger import Ledger
+from engine.refresh.maintain import Maintainer
 from engine.refresh.plans import Plans
+from engine.refresh.rename import Renames
 from engine.refresh.repair import Repairs
 from engine.refresh.run import Refresher
+from engine.refresh.source_ddl import SourceDdl
 from engine.refresh.sources import Sources
 from engine.refresh.views import Views
-from engine.results import VerifyResult
+from engine.refresh.writes import Writes
+from engine.results import VerifyResult, WriteResult
+from engine.schedule.alerts import HistoryAlerts
 from engine.schedule.loop import Scheduler
+from engine.workspace import Workspace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,6 +62,13 @@ class Core:
     repairs: Repairs
     explainer: Explainer
     views: Views
+    alterations: Alterations
+    foresight: Foresight
+    writes: Writes
+    cdc: Cdc
+    source_ddl: SourceDdl
+    renames: Renames
+    maintainer: Maintainer
 
     @staticmethod
     def build(
@@ -63,30 +80,73 @@ class Core:
         settings: Settings,
         clock: Clock,
         lease: Lease,
-        warehouse: Path,
+        workspace: Workspace,
     ) -> Core:
+        warehouse = workspace.warehouse
+        turns = Turns(workspace.turns, parse_duration(settings.sources.write_wait))
+        if not catalog.read_only:
+            rename.finish(catalog, history)
         limits = Limits.of(settings.compile)
-        compute = SparkCompute(host)
+        shared = SharedChanges(settings.sources.shared_changes_mb * 1_000_000)
+        compute = SparkCompute(host, shared)
         rules = FunctionRules(
             VolatileFunctionPolicy(settings.compile.volatile_function_policy), settings.compile.immutable_functions
         )
         plans = Plans(catalog, compute, limits, rules, settings.compile.dialect)
-        sources = Sources(catalog, compute, events, settings, clock)
+        sources = Sources(catalog, compute, events, settings, clock, turns)
         refresher = Refresher(catalog, compute, plans, ledger, events, settings, clock, lease.epoch)
         definitions = Definitions(
             catalog, compute, plans, sources, refresher, history, events, settings, clock, warehouse
         )
-        scheduler = Scheduler(catalog, lease, refresher, host, history, events, settings, clock)
-        repairs = Repairs(catalog, definitions, refresher, events, warehouse)
-        explainer = Explainer(catalog, host, plans, sources)
-        made = Views(catalog, compute, plans, events, limits, clock)
-        return Core(catalog, host, plans, sources, refresher, definitions, scheduler, repairs, explainer, made)
+        cdc = Cdc(
+            catalog,
+            plans.relations,
+            refresher.observer,
+            refresher.polls,
+            shared,
+            clock,
+            settings.sources.history_warning,
+            settings.sources.history_alarm,
+        )
+        ddl = SourceDdl(catalog, host, plans, settings, turns)
+        alerts = HistoryAlerts(cdc, events, clock, settings.scheduler.alert_cooldown_seconds)
+        maintainer = Maintainer(catalog, compute, refresher, events, settings, clock)
+        scheduler = Scheduler(
+            catalog, lease, refresher, host, history, events, settings, clock, turns, alerts, maintainer
+        )
+        repairs = Repairs(catalog, definitions, refresher, history, events, warehouse)
+        explainer = Explainer(catalog, host, plans, sources, settings.refresh.immediate_top_k_limit)
+        made = Views(catalog, compute, plans, definitions, events, limits, clock)
+        altering = Alterations(catalog, plans, definitions, refresher, events)
+        writes = Writes(catalog, plans, refresher, ledger, events, settings, turns)
+        foresight = Foresight(catalog, refresher.observer, plans, refresher.sizes, settings)
+        renames = Renames(catalog, definitions, refresher, history, events, settings)
+        return Core(
+            catalog,
+            host,
+            plans,
+            sources,
+            refresher,
+            definitions,
+            scheduler,
+            repairs,
+            explainer,
+            made,
+            altering,
+            foresight,
+            writes,
+            cdc,
+            ddl,
+            renames,
+            maintainer,
+        )
 
     # ---------------------------------------------------------------- reading
 
     def verify(self, table: StreamTable) -> VerifyResult:
         target = self.refresher.observer.target(table, self.catalog.get_progress(table.id))
-        sources = [self.plans.relations.located(name) for name in table.sources]
+        relations = self.plans.relations.as_known_to(table)
+        sources = [relations.located(name) for name in table.sources]
         plan = self.plans.plan_of(table)
         me = SparkCompute(self.host).evaluates(datetime.now(UTC)) if plan.replay is not None else None
         return verify.verify(self.host.session(), table, plan, target, sources, me)
@@ -133,7 +193,7 @@ class Core:
 
     # ---------------------------------------------------------------- writing to sources
 
-    def change_source(self, text: str) -> int:
+    def change_source(self, text: str, also: str | None) -> WriteResult:
         name, _, _ = target_of(text)
         if self.views.find(name) is not None:
             raise InvalidArgument(f"{name} is a view: it has no rows of its own", hint="change what it reads")
@@ -146,8 +206,12 @@ class Core:
             raise InvalidArgument(
                 f"{located.name} is polled: what Trickle has of it is a copy", hint="write to it where it lies"
             )
-        session = self.host.session()
-        self._show_latest(relations_of(text))
-        queries.tune(session, small=False)
-        queries.run(session, retargeted(text, quoting.table(located.path)), f"changing {located.name}")
-        return HeadReader().head(located.path).version
+
+        def execute(said: str) -> None:
+            session = self.host.session()
+            self._show_latest(relations_of(text))
+            queries.tune(session, small=False)
+            with apply.saying(session, said):
+                queries.run(session, retargeted(text, quoting.table(located.path)), f"changing {located.name}")
+
+        return self.writes.run(located, execute, also)

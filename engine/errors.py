@@ -17,6 +17,7 @@
     │   ├── CommitConflict         somebody else was faster (retried)
     │   ├── NegativeMultiplicity   a row would be deleted that is not there
     │   ├── Tampered               somebody else wrote the stream table
+    │   ├── ChangeUndone, ChangeKept       DML whose dependents could not follow
     │   └── RefreshSkipped, RefreshOvertaken, RefreshCancelled, NotPopulated, RefreshFailed
     ├── WorkspaceError             the folder .trickle/
     │   ├── WorkspaceMissing, WorkspaceTooNew, WorkspaceTooOld, CatalogCorrupt
@@ -208,6 +209,14 @@ class NegativeMultiplicity(RefreshError):
 
 class Tampered(RefreshError):
     pass
+
+
+class ChangeUndone(RefreshError):
+    """DML had no net effect, because what reads its source could not follow."""
+
+
+class ChangeKept(RefreshError):
+    """DML stays although what reads its source could not follow: somebody else has committed since."""
 
 
 class RefreshSkipped(RefreshError):

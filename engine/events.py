@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from engine.clock import Clock
-from engine.records import Event, EventKind, Severity
+from engine.event_records import Event, EventKind, Severity
 
 Listener = Callable[[Event], None]
 

@@ -29,7 +29,9 @@ from engine.records import (
     StreamTable,
     StreamTableStatus,
 )
+from engine.refresh import cost_book, immediate
 from engine.refresh.define import mode_of, notice_without_feed, notices_of
+from engine.refresh.foresee import error_of
 from engine.refresh.plans import Plans, rendered
 from engine.refresh.sources import Sources
 from engine.results import (
@@ -56,6 +58,7 @@ class Explainer:
     host: SparkHost
     plans: Plans
     sources: Sources
+    immediate_top_k_limit: int
 
     # ---------------------------------------------------------------- a query that is no stream table
 
@@ -77,6 +80,8 @@ class Explainer:
         explanation = self.explained(plan, mode)
         # refuses what a creation would refuse
         notices = (*explanation.notices, *notices_of(plan, mode), *self._feed_notices(plan, mode))
+        if mode is RefreshMode.IMMEDIATE:
+            immediate.refuse_unfit(plan, self.plans, self.catalog.stream_tables(), self.immediate_top_k_limit)
         return Preview(replace(explanation, notices=notices), self._rows(plan, limit), limit)
 
     def _rows(self, plan: MaintenancePlan, limit: int) -> pa.Table:
@@ -150,7 +155,8 @@ class Explainer:
             mixed = bind(plan.kept, dict.fromkeys(plan.sources, Change.MIXED))
             sql = ";\n\n".join(rendered(tree, by_name).text for _, tree in _trees(mixed))
         reads = tuple(self._read(name, plan, status) for name in plan.sources)
-        return StreamTableExplanation(table, status, explanation, reads, sql)
+        error = error_of(cost_book.read(self.catalog, table, plan))
+        return StreamTableExplanation(table, status, explanation, reads, sql, error)
 
     def _read(self, name: str, plan: MaintenancePlan, status: StreamTableStatus) -> SourceRead:
         at = (status.frontier or {}).get(name)
@@ -204,8 +210,8 @@ def _case(statements: Statements, changes: dict[str, Change]) -> DeltaCase:
 
 
 def _trees(statements: Statements) -> tuple[tuple[str, Node], ...]:
-    change = ("change", statements.change)
-    return (change,) if statements.first is None else (("first", statements.first), change)
+    named = (("shortcut", statements.shortcut), ("first", statements.first), ("change", statements.change))
+    return tuple((name, tree) for name, tree in named if tree is not None)
 
 
 def _statement(name: str, tree: Node) -> DeltaStatement:

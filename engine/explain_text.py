@@ -13,10 +13,13 @@ from engine.durations import format_took
 from engine.errors import Position
 from engine.records import Column, Notice, Reason, RefreshRecord
 from engine.results import (
+    CostError,
     DeltaExplanation,
     Explanation,
+    PendingChange,
     PlanNode,
     Preview,
+    RefreshModeExplanation,
     Rewrite,
     SourceRead,
     StreamTableExplanation,
@@ -27,7 +30,7 @@ from engine.results import (
 Paint = Callable[[str, str], str]
 
 #: what this module can print
-Explained = (Validation, Preview, Rewrite, DeltaExplanation, StreamTableExplanation)
+Explained = (Validation, Preview, Rewrite, DeltaExplanation, StreamTableExplanation, RefreshModeExplanation)
 
 
 def text_of(explained: Any, paint: Paint = lambda text, _: text) -> str:
@@ -149,6 +152,53 @@ _KINDS = {"mixed": "rows came and went", "append": "rows came", "none": "no chan
 
 
 @_lines.register
+def _(explained: RefreshModeExplanation, paint: Paint) -> Iterator[str]:
+    problem, reason = explained.problem, explained.reason
+    ratio = explained.max_change_ratio
+    yield from _facts(
+        [
+            ("stream table", explained.name),
+            ("asked for", explained.requested_mode.value),
+            ("next refresh", explained.outcome.value if problem is None else paint(f"{explained.outcome}", "red")),
+            ("because", reason.text),
+            ("at", _place(reason.position, reason.fragment)),
+            ("detail", "" if problem is None else problem.detail or ""),
+            ("hint", "" if problem is None else problem.hint or ""),
+            ("limit", "" if ratio is None else f"{100 * ratio:g} % of a source's rows"),
+            ("estimates", _error(explained.error)),
+        ],
+        paint,
+    )
+    for each in explained.alternatives:
+        yield ""
+        chosen = paint("→ ", "green") if each.chosen else "  "
+        ms = "not possible" if each.ms is None else f"~{format_took(each.ms)}"
+        yield f"{chosen}{each.way.value.ljust(12)}  {ms.ljust(12)}  {each.basis}"
+        for part in each.parts:
+            yield paint(f"{' ' * 16}{format_took(part.ms).rjust(8)}  {part.what}", "dim")
+    if explained.changes:
+        yield ""
+    for change in explained.changes:
+        yield _change(change)
+    yield from _notices(explained.notices)
+
+
+def _error(error: CostError) -> str:
+    if error.median_share is None:
+        return ""
+    return f"off by {100 * error.median_share:.0f} % (median of the last {error.refreshes})"
+
+
+def _change(change: PendingChange) -> str:
+    versions = f"{'' if change.frontier is None else change.frontier}→{change.head}"
+    rows = "" if change.source_rows is None else f" of {change.source_rows:,}"
+    about = "about " if change.is_guess else ""
+    read = f", {change.rows_read:,} to read" if change.rows_read != change.rows_changed else ""
+    changed = f"{change.rows_changed:,} changed row{'' if change.rows_changed == 1 else 's'}"
+    return f"source {change.source} {versions}, {change.kind}: {about}{changed}{rows}{read}"
+
+
+@_lines.register
 def _(explained: StreamTableExplanation, paint: Paint) -> Iterator[str]:
     table, status = explained.table, explained.status
     yield from _facts(
@@ -158,6 +208,7 @@ def _(explained: StreamTableExplanation, paint: Paint) -> Iterator[str]:
             ("asked for", f"{table.refresh_mode.value}, schedule {table.schedule}"),
             *_about(explained.explanation),
             ("last refresh", "" if status.last is None else _refresh(status.last)),
+            ("estimates", _error(explained.cost_error)),
             ("fingerprint", table.fingerprint),
             ("comment", table.comment),
         ],

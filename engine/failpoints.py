@@ -24,6 +24,17 @@ class Failpoint(StrEnum):
     # create
     FOLDER_MADE = "folder made"
     CATALOGUED = "catalogued"
+    # alter: the definition is another one, the rows are not yet
+    ALTERED = "altered"
+    # looking at what is polled: it is known what differs; the copy has it, and nobody noted that
+    LOOKED = "looked"
+    POLLED = "polled"
+    # rename: the catalog has the new name, history and definition not yet
+    RENAMED = "renamed"
+    HISTORY_RENAMED = "history renamed"
+    # maintain
+    COMPACTED = "compacted"
+    CHECKPOINTED = "checkpointed"
     # refresh
     TARGET_READ = "target read"
     SOURCES_CHOSEN = "sources chosen"
@@ -35,6 +46,11 @@ class Failpoint(StrEnum):
     COMMITTED = "committed"
     PROGRESS_SAVED = "progress saved"
     HISTORY_WRITTEN = "history written"
+    # DML: the source is another one, what reads it is not yet
+    SOURCE_CHANGED = "source changed"
+    #: around the commit that takes it back
+    UNDO = "undo"
+    UNDONE = "undone"
     # drop
     SET_ASIDE = "set aside"
     FORGOTTEN = "forgotten"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -64,3 +65,12 @@ def write_atomically(path: Path, content: bytes) -> None:
             with suppress(FileNotFoundError):
                 os.unlink(name)
             raise
+
+
+def locked(handle: int, how: int) -> bool:
+    """Takes the operating system's lock on an open file or folder, if nobody has it: it ends with this process."""
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from engine.alternatives import Alternative
 from engine.errors import Position
+from engine.event_records import Event
 
 
 class RefreshMode(StrEnum):
@@ -18,6 +20,13 @@ class RefreshMode(StrEnum):
     AUTO = "AUTO"
     DIFFERENTIAL = "DIFFERENTIAL"
     FULL = "FULL"
+    #: DML that is sent through the engine refreshes it before it returns
+    IMMEDIATE = "IMMEDIATE"
+
+    @property
+    def is_strict(self) -> bool:
+        """Is what cannot be maintained differentially refused?"""
+        return self in (RefreshMode.DIFFERENTIAL, RefreshMode.IMMEDIATE)
 
 
 class State(StrEnum):
@@ -61,14 +70,17 @@ class ReasonCode(StrEnum):
 
     DIFFERENTIAL = "differential"
     REQUESTED_FULL = "requested_full"
+    REQUESTED_REINITIALIZE = "requested_reinitialize"
     NOT_POPULATED = "not_populated"
     UNSUPPORTED = "unsupported"
     NO_CHANGE_FEED = "no_change_feed"
     COST = "cost"
-    SOURCE_OVERWRITTEN = "source_overwritten"
+    CHANGE_RATIO = "change_ratio"
     HISTORY_LOST = "history_lost"
     SOURCE_REPLACED = "source_replaced"
+    SOURCE_SCHEMA_CHANGED = "source_schema_changed"
     FINGERPRINT_CHANGED = "fingerprint_changed"
+    LAYOUT_CHANGED = "layout_changed"
     NEGATIVE_MULTIPLICITY = "negative_multiplicity"
     TAMPERED = "tampered"
     VOLATILE = "volatile"
@@ -229,11 +241,18 @@ class StreamTable:
     columns: tuple[Column, ...]
     fingerprint: str
     append_only: bool = False
+    #: in AUTO, a change of more than this share of a source's rows is refreshed fully; None: as the settings say
+    differential_max_change_ratio: float | None = None
     #: why it is refreshed fully although AUTO or DIFFERENTIAL was asked for
     full_reason: Reason | None = None
     comment: str = ""
     #: what `query` was made of; None where it stands as it was written
     written: Written | None = None
+    #: of each source the columns, with their types, that it had when the query was written: `*` and NATURAL stand for
+    #: these, whatever columns come later
+    known_columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    #: the columns by whose values its files lie in folders of their own
+    partition_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -278,6 +297,8 @@ class RefreshRecord:
     #: in the order they ran: version check, read change, plan, run, commit, bookkeeping
     phases_ms: dict[str, float] = field(default_factory=dict)
     estimated_ms: float | None = None
+    #: the ways that were weighed against each other
+    alternatives: tuple[Alternative, ...] = ()
     frontier_from: Frontier | None = None
     frontier_to: Frontier | None = None
     operators: tuple[OperatorStats, ...] = ()
@@ -309,7 +330,7 @@ class StreamTableStatus:
     name: str
     state: State
     refresh_mode: RefreshMode
-    #: what its refreshes do at present: 'differential' or 'full'
+    #: what its refreshes do at present: 'differential', 'full', or 'immediate', which is differential with each DML
     effective_mode: str
     reason: Reason | None
     schedule: str
@@ -366,50 +387,6 @@ class SchedulerStatus:
     holder_pid: int | None = None
     running: tuple[RunningRefresh, ...] = ()
     queued: tuple[str, ...] = ()
-
-
-class EventKind(StrEnum):
-    REFRESH_STARTED = "refresh_started"
-    REFRESH_COMPLETED = "refresh_completed"
-    REFRESH_FAILED = "refresh_failed"
-    REFRESH_SKIPPED = "refresh_skipped"
-    MODE_FALLBACK = "mode_fallback"
-    STREAM_TABLE_CREATED = "stream_table_created"
-    STREAM_TABLE_DROPPED = "stream_table_dropped"
-    SOURCE_ADDED = "source_added"
-    SOURCE_DROPPED = "source_dropped"
-    SOURCE_SCHEMA_CHANGED = "source_schema_changed"
-    VIEW_CREATED = "view_created"
-    VIEW_REPLACED = "view_replaced"
-    VIEW_DROPPED = "view_dropped"
-    REINITIALIZE_NEEDED = "reinitialize_needed"
-    REPAIRED = "repaired"
-    AUTO_SUSPENDED = "auto_suspended"
-    RESUMED = "resumed"
-    CDC_MODE_CHANGED = "cdc_mode_changed"
-    SCHEDULER_STARTED = "scheduler_started"
-    SCHEDULER_STOPPED = "scheduler_stopped"
-    SPARK = "spark"
-    LEASE_LOST = "lease_lost"
-
-
-class Severity(StrEnum):
-    OK = "OK"
-    WARN = "WARN"
-    ERROR = "ERROR"
-
-
-@dataclass(frozen=True)
-class Event:
-    at: datetime
-    kind: EventKind
-    severity: Severity
-    #: the stream table or source it is about; empty for the workspace
-    subject: str
-    text: str
-    refresh_id: str | None = None
-    #: grows by one with each event of a workspace
-    number: int = 0
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
+from engine.alternatives import Alternative
 from engine.errors import Position, TrickleError
-from engine.records import Column, Frontier, Notice, Reason, RefreshRecord, StreamTable, StreamTableStatus, View
+from engine.event_records import Severity
+from engine.records import (
+    Column,
+    Frontier,
+    Notice,
+    Outcome,
+    Reason,
+    RefreshMode,
+    RefreshRecord,
+    StreamTable,
+    StreamTableStatus,
+    View,
+)
 
 
 @dataclass(frozen=True)
 class CreateResult:
     table: StreamTable
     created: bool
+    refresh: RefreshRecord | None
+    notices: tuple[Notice, ...] = ()
+
+
+class AlterKind(StrEnum):
+    NOTHING = "nothing"
+    #: its rows stay as they are
+    SETTINGS = "settings"
+    #: it got or lost columns; all rows are computed anew
+    COLUMNS = "columns"
+    REBUILD = "rebuild"
+
+
+@dataclass(frozen=True)
+class AlterResult:
+    table: StreamTable
+    kind: AlterKind
+    #: what was changed, in words
+    text: str
+    #: the one that computed the rows anew
     refresh: RefreshRecord | None
     notices: tuple[Notice, ...] = ()
 
@@ -217,6 +252,98 @@ class StreamTableExplanation:
     sources: tuple[SourceRead, ...]
     #: the maintenance statements when every source changed
     delta_sql: str
+    #: how well its refreshes are estimated
+    cost_error: CostError
+
+
+@dataclass(frozen=True)
+class CostError:
+    """How far the estimates of the last refreshes were off."""
+
+    #: |estimate − actual| / actual; None before anything was measured
+    median_share: float | None
+    refreshes: int
+
+
+@dataclass(frozen=True)
+class PendingChange:
+    """What a source did since the stream table's frontier, by its log."""
+
+    source: str
+    frontier: int | None
+    head: int
+    #: 'none', 'append', 'mixed', 'overwritten', or 'read whole' where the frontier says nothing
+    kind: str
+    rows_read: int
+    rows_changed: int
+    #: how many rows of an overwrite really changed is known when it was read
+    is_guess: bool
+    #: None where nobody can count them
+    source_rows: int | None
+
+
+@dataclass(frozen=True)
+class RefreshModeExplanation:
+    """What the next refresh would do, with what each way would cost."""
+
+    name: str
+    requested_mode: RefreshMode
+    outcome: Outcome
+    reason: Reason
+    alternatives: tuple[Alternative, ...]
+    changes: tuple[PendingChange, ...]
+    #: of the stream table; None: as the settings say
+    max_change_ratio: float | None
+    error: CostError
+    #: why it would fail
+    problem: Problem | None = None
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class CdcStatus:
+    """How the changes of one source reach one stream table, and what of them is still to come."""
+
+    source: str
+    #: None of a source that nobody reads
+    stream_table: str | None
+    #: auto, cdf, diff or poll
+    asked: str
+    #: cdf, diff or poll; full where no changes are read, none where they cannot be
+    in_force: str
+    why: str
+    #: the version that the stream table stands for, and the newest one
+    frontier: int | None = None
+    head: int | None = None
+    pending_versions: int = 0
+    #: as many as its log tells of; an update counts twice
+    pending_rows: int = 0
+    pending_bytes: int = 0
+    oldest_pending_at: datetime | None = None
+    oldest_pending_age_s: float | None = None
+    #: until what is still to be read may be cleaned away; None where nothing waits
+    head_room_s: float | None = None
+    head_room_why: str = ""
+    severity: Severity = Severity.OK
+    #: when what is polled was looked at
+    looked_at: datetime | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class ChangeBuffer:
+    """What of one source waits for the slowest of its readers."""
+
+    source: str
+    #: stream tables that read it
+    readers: int
+    slowest: str | None
+    pending_versions: int
+    pending_rows: int
+    pending_bytes: int
+    oldest_pending_at: datetime | None
+    #: of its changes, in memory for those that have not read them yet
+    held_bytes: int
 
 
 def tree_leads(depths: Sequence[int]) -> tuple[str, ...]:
@@ -263,10 +390,35 @@ class RepairResult:
 
 
 @dataclass(frozen=True)
+class WriteResult:
+    """What DML on a source came to, and what followed it before it returned."""
+
+    source: str
+    #: of the source, with the change
+    version: int
+    #: in the order in which they were made
+    refreshes: tuple[RefreshRecord, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Maintenance:
+    """What was done for the files of one stream table."""
+
+    name: str
+    files_before: int
+    files_after: int
+    #: the version that the log can be read from
+    checkpoint: int
+    #: what no version of so many hours consists of was removed; None where nothing was
+    kept_hours: int | None
+
+
+@dataclass(frozen=True)
 class SqlResult:
     """What one SQL statement gave: rows, or the result of a verb, or both."""
 
-    #: the statement's kind: 'select', 'create', 'drop', 'refresh', 'show', 'explain', 'dml', 'source', 'view'
+    #: the statement's kind: 'select', 'create', 'drop', 'refresh', 'show', 'explain', 'dml', 'ddl', 'source', 'view'
     kind: str
     #: a pyarrow.Table for statements that give rows
     rows: Any | None = None

@@ -47,6 +47,10 @@ class Workspace:
         return self.state / "logs"
 
     @property
+    def turns(self) -> Path:
+        return self.state / "turns"
+
+    @property
     def snapshots(self) -> Path:
         return self.state / "snapshots"
 

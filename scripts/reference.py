@@ -51,6 +51,8 @@ def takes(setting: Setting) -> str:
             return "a duration such as `30s` or `1h30m`"
         case "names":
             return "a list of names"
+        case "boolean":
+            return "`true` or `false`"
         case "integer" | "number":
             return f"{setting.unit or setting.type}{bounds(setting)}"
         case other:

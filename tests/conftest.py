@@ -13,6 +13,8 @@ import pytest
 
 from engine import config
 from engine.lake.session import SparkHost
+from engine.refresh import costs
+from tests.support.garbage import collect_seldom
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--update-golden"):
         os.environ["TRICKLE_UPDATE_GOLDEN"] = "1"
+    collect_seldom()
     _one_user_for_all(config)
 
 
@@ -45,6 +48,16 @@ def _one_user_for_all(config: pytest.Config) -> None:
     (home / "trickle").mkdir()
     (home / "trickle" / "trickle.toml").write_text(USER_FILE, encoding="utf-8")
     os.environ["XDG_CONFIG_HOME"] = str(home)
+
+
+#: tests of what a refresh costs; to all others the clock of a busy machine must not matter
+PRICED = ("test_refresh_mode", "test_costs")
+
+
+@pytest.fixture(autouse=True)
+def no_refresh_is_full_because_it_took_long(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.path.stem not in PRICED:
+        monkeypatch.setattr(costs, "LEAST_GAIN_MS", float("inf"))
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"algebra"}),
     # what every layer may speak
     frozenset({"config", "workspace", "events", "failpoints", "records", "results", "explain_text", "errors", "names"})
-    | frozenset({"clock", "codec", "durations", "files"}),
+    | frozenset({"alternatives", "asked", "clock", "codec", "durations", "event_records", "files"}),
 )
 
 #: A library that only some parts may know, so that it can be replaced, faked or loaded late in one place.
@@ -48,6 +48,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         "engine/algebra/scalars.py",
         "engine/algebra/aggregates.py",
         "engine/algebra/comparable.py",
+        "engine/algebra/copies.py",
         "engine/algebra/dialect.py",
     ),
     # the command line opens the dashboard, and nothing else of the engine knows that there is one
@@ -55,7 +56,7 @@ FENCES: dict[str, tuple[str, ...]] = {
 }
 
 #: What the dashboard may know of the engine outside its bridge: values, never behaviour.
-TUI_MAY_KNOW = ("engine.records", "engine.results", "engine.errors")
+TUI_MAY_KNOW = ("engine.records", "engine.event_records", "engine.results", "engine.errors")
 TUI_BRIDGE = ("trickle_tui/bridge.py", "trickle_tui/engine_bridge.py")
 
 LINES_MAX = 450

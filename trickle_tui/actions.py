@@ -59,6 +59,12 @@ def _refreshes(context: Context) -> str | None:
     return None
 
 
+def _renames(context: Context) -> str | None:
+    if reason := _writes(context):
+        return reason
+    return "one at a time" if context.marked else None
+
+
 def _cancels(context: Context) -> str | None:
     if reason := _writes(context):
         return reason
@@ -143,6 +149,12 @@ ACTIONS = (
            command="cancel", argument=Argument.STREAM_TABLE, on_table=True, blocked=_cancels),
     Action("verify", "verify", "compare its rows with its query", ("v",), command="verify",
            argument=Argument.STREAM_TABLE, on_table=True, footer=9, blocked=_verifies),
+    Action("reinitialize", "begin anew", "compute all of it, whatever is known of it; asks first", (),
+           command="reinitialize", argument=Argument.STREAM_TABLE, dangerous=True, on_table=True, blocked=_refreshes),
+    Action("maintain", "look after", "put its files in order: small ones together, old ones away", (),
+           command="maintain", argument=Argument.STREAM_TABLE, on_table=True, blocked=_refreshes),
+    Action("rename", "rename", "give the selected one another name; its rows stay where they are", (),
+           command="rename", argument=Argument.TEXT, on_table=True, blocked=_renames),
     Action("drop", "drop", "remove it and its rows; asks first and names what reads it", (), command="drop",
            argument=Argument.STREAM_TABLE, dangerous=True, on_table=True, blocked=_writes),
     Action("copy", "copy command", "copy the command line that refreshes it, or the SQL in view", ("y",),

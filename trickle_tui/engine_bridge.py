@@ -21,8 +21,11 @@ from trickle_tui.snapshot import (
     Explain,
     Explained,
     Focus,
+    Maintain,
     Pause,
     Refresh,
+    Reinitialize,
+    Rename,
     Request,
     Resume,
     Rows,
@@ -107,6 +110,12 @@ class EngineBridge:
             case Drop(name, cascade):
                 dropped = engine.drop_stream_table(name, cascade=cascade)
                 return Done(f"dropped {', '.join(dropped.dropped)}", tuple(notice.text for notice in dropped.notices))
+            case Reinitialize(name):
+                return Done(answers.refreshed(engine.reinitialize_stream_table(name)))
+            case Maintain(name):
+                return Done(answers.maintained(engine.maintain_stream_table(name)))
+            case Rename(name, new_name):
+                return Done(f"{name} is named {engine.rename_stream_table(name, new_name).name} from now on")
             case Explain(name):
                 return Explained(engine.explain_st(name))
             case RunSql(text):

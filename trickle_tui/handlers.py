@@ -18,8 +18,11 @@ from trickle_tui.snapshot import (
     Done,
     Drop,
     Explained,
+    Maintain,
     Pause,
     Refresh,
+    Reinitialize,
+    Rename,
     Request,
     Resume,
     Rows,
@@ -141,6 +144,29 @@ class Handlers:
         for name in names:
             self._app.submit(Verify(name))
         self._say(f"comparing {names[0]} with its query" if len(names) == 1 else f"comparing {len(names)} tables")
+
+    def do_reinitialize(self, argument: str) -> None:
+        names = self._names(argument)
+
+        def answered(answer: str | None) -> None:
+            if answer == "yes":
+                self._submit_all([Reinitialize(name) for name in names], "beginning anew with")
+
+        self._ask(answers.about_reinitialize(names), "begin anew", answered)
+
+    def do_maintain(self, argument: str) -> None:
+        names = self._names(argument)
+        self._submit_all([Maintain(name) for name in names], "looking after")
+
+    def do_rename(self, argument: str) -> None:
+        """The one that is selected; without a name it is asked for."""
+        selected = self._app.page.selected()
+        if selected is None:
+            return
+        if argument:
+            self._app.submit(Rename(selected.name, argument))
+        else:
+            self._prompt("rename ")
 
     def do_drop(self, argument: str) -> None:
         names = self._names(argument)

@@ -87,6 +87,22 @@ class Drop:
 
 
 @dataclass(frozen=True)
+class Reinitialize:
+    name: str
+
+
+@dataclass(frozen=True)
+class Maintain:
+    name: str
+
+
+@dataclass(frozen=True)
+class Rename:
+    name: str
+    new_name: str
+
+
+@dataclass(frozen=True)
 class Explain:
     name: str
 
@@ -96,7 +112,7 @@ class RunSql:
     text: str
 
 
-Request = Refresh | Pause | Resume | Cancel | Verify | Drop | Explain | RunSql
+Request = Refresh | Pause | Resume | Cancel | Verify | Drop | Reinitialize | Maintain | Rename | Explain | RunSql
 
 
 # Answers: what came of a request that went through.

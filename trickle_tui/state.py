@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.records import Severity, State
+from engine.event_records import Severity
+from engine.records import State
 
 _GLYPHS = {
     State.FAILED: "✖",
@@ -55,7 +56,7 @@ MEANING = {
     State.FUSED: "the change was too large; waits for a decision",
     State.DIVERGED: "rows are missing by choice, until reinitialized",
     State.STALE: "older than its schedule allows",
-    State.LATE: "a write from outside is not in it yet",
+    State.LATE: "a change of its sources is not in it, and could not be undone",
     State.RUNNING: "a refresh is at work",
     State.UNPOPULATED: "has no rows yet; its first refresh fills it",
     State.FRESH: "within its schedule",

@@ -21,6 +21,11 @@ def comparable(value: Scalar, type_: str) -> tuple[Scalar, str] | None:
     return _compared(value, data_type(type_), 0)
 
 
+def restored(value: Scalar, type_: str) -> Scalar:
+    """The way back from what `comparable` made of a value of this type; a map has its entries in order then."""
+    return value if is_orderable(type_) else _restored(value, data_type(type_), 0)
+
+
 def comparable_sql(name: str, type_: str) -> str:
     """The same of a column, as Spark's SQL; a column whose values cannot be compared stands for itself."""
     found = comparable(col(name), type_)
@@ -50,6 +55,26 @@ def _compared(value: Scalar, type_: exp.DataType, depth: int) -> tuple[Scalar, s
             made = struct({name: inner for name, (inner, _) in fields.items()})
             inside = ",".join(f"{name}:{inner_type}" for name, (_, inner_type) in fields.items())
             return case((is_null(value), null()), otherwise=made), f"struct<{inside}>"
+
+
+def _restored(value: Scalar, type_: exp.DataType, depth: int) -> Scalar:
+    if is_orderable(_spelled(type_)):
+        return value
+    parts = type_.expressions
+    item = exp.to_identifier(f"x{depth}")
+    itself = Scalar(item.copy())
+    match type_.this:
+        case exp.DType.MAP:
+            entries = value.tree.copy()
+            inner = _restored(field(itself, "value"), parts[1], depth + 1)
+            if not is_orderable(_spelled(parts[1])):
+                entries = _each(entries, item, struct({"key": field(itself, "key"), "value": inner}))
+            return Scalar(exp.Anonymous(this="map_from_entries", expressions=[entries]))
+        case exp.DType.ARRAY:
+            return Scalar(_each(value.tree.copy(), item, _restored(itself, parts[0], depth + 1)))
+        case _:
+            fields = {each.name: _restored(field(value, each.name), each.kind, depth) for each in parts}
+            return case((is_null(value), null()), otherwise=struct(fields))
 
 
 def _spelled(type_: exp.DataType) -> str:

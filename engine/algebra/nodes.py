@@ -69,7 +69,7 @@ class Node:
     def columns(self) -> tuple[Column, ...]:
         raise InternalError(f"{type(self).__name__} does not say its columns")
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Node, ...]:
         found: list[Node] = []
         for name in self.input_fields:

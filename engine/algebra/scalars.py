@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 
+from engine.algebra.copies import copied, copied_with
 from engine.algebra.dialect import Spark4
 
 
@@ -46,12 +47,12 @@ class Scalar:
         if not self.columns & values.keys():
             return self
 
-        def replace(node: exp.Expr) -> exp.Expr:
+        def value_of(node: exp.Expr) -> exp.Expr | None:
             if isinstance(node, exp.Column) and node.name in values:
-                return _atom(values[node.name].tree.copy())
-            return node
+                return _atom(copied(values[node.name].tree))
+            return None
 
-        return Scalar(self.tree.copy().transform(replace, copy=False))
+        return Scalar(copied_with(self.tree, value_of))
 
     def __str__(self) -> str:
         return self._text
@@ -62,11 +63,11 @@ class Scalar:
 
     def sql(self, dialect: DialectType = Spark4) -> str:
         """For people: without quotes around plain names."""
-        plain = self.tree.copy()
+        plain = copied(self.tree)
         for identifier in plain.find_all(exp.Identifier):
             if identifier.name.replace("_", "a").isalnum():
                 identifier.set("quoted", False)
-        return plain.sql(dialect=dialect, normalize_functions="lower")
+        return plain.sql(dialect=dialect, normalize_functions="lower", copy=False)
 
 
 def _atom(tree: exp.Expr) -> exp.Expr:
@@ -104,12 +105,12 @@ def cast(value: Scalar, to_type: str) -> Scalar:
     """Without a type, which is so while nothing is asked of Spark, it is what it is."""
     if not to_type:
         return value
-    return Scalar(exp.Cast(this=value.tree.copy(), to=data_type(to_type)))
+    return Scalar(exp.Cast(this=copied(value.tree), to=data_type(to_type)))
 
 
 def data_type(spelled: str) -> exp.DataType:
     """A type as Spark spells it, as a tree of its own."""
-    return _parsed_type(spelled).copy()
+    return copied(_parsed_type(spelled))
 
 
 @cache
@@ -120,11 +121,13 @@ def _parsed_type(spelled: str) -> exp.DataType:
 
 
 def field(struct: Scalar, name: str) -> Scalar:
-    return Scalar(exp.Dot(this=struct.tree.copy(), expression=exp.to_identifier(name, quoted=True)))
+    return Scalar(exp.Dot(this=copied(struct.tree), expression=exp.to_identifier(name, quoted=True)))
 
 
 def struct(fields: Mapping[str, Scalar]) -> Scalar:
-    named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=each.tree.copy()) for name, each in fields.items()]
+    named = [
+        exp.PropertyEQ(this=exp.to_identifier(name), expression=copied(each.tree)) for name, each in fields.items()
+    ]
     return Scalar(exp.Struct(expressions=named))
 
 
@@ -166,7 +169,7 @@ def multiply(left: Scalar, right: Scalar) -> Scalar:
 
 
 def least(one: Scalar, other: Scalar) -> Scalar:
-    return Scalar(exp.Least(this=one.tree.copy(), expressions=[other.tree.copy()]))
+    return Scalar(exp.Least(this=copied(one.tree), expressions=[copied(other.tree)]))
 
 
 def divide(left: Scalar, right: Scalar) -> Scalar:
@@ -174,11 +177,11 @@ def divide(left: Scalar, right: Scalar) -> Scalar:
 
 
 def neg(value: Scalar) -> Scalar:
-    return Scalar(exp.Neg(this=_atom(value.tree.copy())))
+    return Scalar(exp.Neg(this=_atom(copied(value.tree))))
 
 
 def is_null(value: Scalar) -> Scalar:
-    return Scalar(exp.Is(this=_atom(value.tree.copy()), expression=exp.null()))
+    return Scalar(exp.Is(this=_atom(copied(value.tree)), expression=exp.null()))
 
 
 def not_null(value: Scalar) -> Scalar:
@@ -186,26 +189,26 @@ def not_null(value: Scalar) -> Scalar:
 
 
 def negation(value: Scalar) -> Scalar:
-    return Scalar(exp.Not(this=exp.paren(value.tree.copy(), copy=False)))
+    return Scalar(exp.Not(this=exp.paren(copied(value.tree), copy=False)))
 
 
 def coalesce(value: Scalar, otherwise: Scalar) -> Scalar:
-    return Scalar(exp.Coalesce(this=value.tree.copy(), expressions=[otherwise.tree.copy()]))
+    return Scalar(exp.Coalesce(this=copied(value.tree), expressions=[copied(otherwise.tree)]))
 
 
 def all_of(conditions: Iterable[Scalar]) -> Scalar:
-    trees = [condition.tree.copy() for condition in conditions]
+    trees = [copied(condition.tree) for condition in conditions]
     return Scalar(exp.and_(*trees, copy=False)) if trees else Scalar(exp.true())
 
 
 def any_of(conditions: Iterable[Scalar]) -> Scalar:
-    trees = [condition.tree.copy() for condition in conditions]
+    trees = [copied(condition.tree) for condition in conditions]
     return Scalar(exp.or_(*trees, copy=False)) if trees else Scalar(exp.false())
 
 
 def case(*branches: tuple[Scalar, Scalar], otherwise: Scalar | None = None) -> Scalar:
-    ifs = [exp.If(this=when.tree.copy(), true=then.tree.copy()) for when, then in branches]
-    return Scalar(exp.Case(ifs=ifs, default=otherwise.tree.copy() if otherwise else None))
+    ifs = [exp.If(this=copied(when.tree), true=copied(then.tree)) for when, then in branches]
+    return Scalar(exp.Case(ifs=ifs, default=copied(otherwise.tree) if otherwise else None))
 
 
 def conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
@@ -219,4 +222,4 @@ def conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
 
 
 def _binary(kind: type[exp.Binary], left: Scalar, right: Scalar) -> Scalar:
-    return Scalar(kind(this=_atom(left.tree.copy()), expression=_atom(right.tree.copy())))
+    return Scalar(kind(this=_atom(copied(left.tree)), expression=_atom(copied(right.tree))))

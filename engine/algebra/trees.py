@@ -27,7 +27,7 @@ from engine.algebra.nodes import (
     keep,
 )
 from engine.algebra.scalars import Scalar, col, lit
-from engine.algebra.types import is_orderable
+from engine.algebra.types import has_float, is_orderable
 from engine.records import Column
 
 
@@ -89,16 +89,21 @@ def consolidate(changes: Node) -> Node:
     """Changes with one row for each distinct value, weighted by the net of what came and went."""
     value_columns = tuple(column for column in changes.columns if column.name != WEIGHT)
     net = Aggregation(WEIGHT, sum_of(col(WEIGHT)), "bigint")
-    compared = {column.name: _made_comparable(column) for column in value_columns if not is_orderable(column.type)}
+    compared = {column.name: _made_comparable(column) for column in value_columns if _is_lost_in_keys(column.type)}
     if not compared:
         grouped = Aggregate(changes, keep(value_columns), (net,))
         return Filter(grouped, scalars.ne(col(WEIGHT), lit(0)))
-    # any of the values that are equal: what makes them comparable is not what they are
+    # any of the values that are equal: what they are compared by is not what they are
     keys = tuple(compared.get(c.name) or Output(c.name, col(c.name), c.type) for c in value_columns)
     ones = tuple(Aggregation(c.name, any_of_them(col(c.name)), c.type) for c in value_columns if c.name in compared)
     wide = Project(changes, (*keep(changes.columns), *compared.values()))
     grouped = Aggregate(wide, tuple(replace(key, scalar=col(key.name)) for key in keys), (*ones, net))
     return Project(Filter(grouped, scalars.ne(col(WEIGHT), lit(0))), keep((*value_columns, Column(WEIGHT, "bigint"))))
+
+
+def _is_lost_in_keys(type_: str) -> bool:
+    """Spark makes 0.0 of a key that is -0.0, and compares no maps."""
+    return has_float(type_) or not is_orderable(type_)
 
 
 def _made_comparable(column: Column) -> Output:

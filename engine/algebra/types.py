@@ -39,6 +39,11 @@ def has_float(spelled: str) -> bool:
     return any(name in spelled for name in FLOATS)
 
 
+def is_equal_the_same(spelled: str) -> bool:
+    """Is a value of that type that equals another that very value? 0.0 equals -0.0, and `a` may equal `A`."""
+    return not has_float(spelled) and "collate" not in spelled
+
+
 def is_orderable(spelled: str) -> bool:
     return not any(name in spelled for name in ("map<", "variant"))
 

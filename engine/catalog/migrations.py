@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.errors import WorkspaceTooNew, WorkspaceTooOld
 
 #: the schema that this program writes
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 #: MIGRATIONS[n] is the SQL that turns schema n into schema n + 1
 MIGRATIONS: dict[int, str] = {
@@ -24,6 +24,15 @@ CREATE TABLE views (
     2: """
 ALTER TABLE sources ADD COLUMN polled_json TEXT;
 ALTER TABLE progress ADD COLUMN suspended_at TEXT;
+""",
+    3: """
+ALTER TABLE stream_tables ADD COLUMN differential_max_change_ratio REAL;
+CREATE TABLE costs (
+    st_id      TEXT PRIMARY KEY REFERENCES stream_tables (id) ON DELETE CASCADE,
+    costs_json TEXT NOT NULL
+) WITHOUT ROWID;
+ALTER TABLE stream_tables ADD COLUMN known_columns_json TEXT;
+ALTER TABLE stream_tables ADD COLUMN partition_by_json TEXT;
 """,
 }
 

@@ -9,21 +9,8 @@ from pathlib import Path
 from engine.catalog.database import unreadable
 from engine.catalog.records import Progress
 from engine.codec import MalformedRecord, loads
-from engine.records import (
-    CdcMode,
-    Column,
-    Event,
-    EventKind,
-    Frontier,
-    Polled,
-    Reason,
-    RefreshMode,
-    Severity,
-    Source,
-    StreamTable,
-    View,
-    Written,
-)
+from engine.event_records import Event, EventKind, Severity
+from engine.records import CdcMode, Column, Frontier, Polled, Reason, RefreshMode, Source, StreamTable, View, Written
 
 
 class _Reading:
@@ -77,9 +64,12 @@ def stream_table(path: Path, row: sqlite3.Row, sources: tuple[str, ...]) -> Stre
             columns=loads(tuple[Column, ...], row["columns_json"]),
             fingerprint=row["fingerprint"],
             append_only=bool(row["append_only"]),
+            differential_max_change_ratio=row["differential_max_change_ratio"],
             full_reason=None if reason is None else loads(Reason, reason),
             comment=row["comment"],
             written=None if row["written_json"] is None else loads(Written, row["written_json"]),
+            known_columns=loads(dict[str, dict[str, str]], row["known_columns_json"] or "{}"),
+            partition_by=loads(tuple[str, ...], row["partition_by_json"]) if row["partition_by_json"] else (),
         )
 
 

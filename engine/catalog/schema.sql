@@ -51,10 +51,15 @@ CREATE TABLE stream_tables (
     columns_json     TEXT NOT NULL,
     fingerprint      TEXT NOT NULL,
     append_only      INTEGER NOT NULL CHECK (append_only IN (0, 1)),
+    -- NULL: as the settings say
+    differential_max_change_ratio REAL,
     full_reason_json TEXT,
     -- the query as it was written, where that was not in Spark's SQL
     written_json     TEXT,
-    comment          TEXT NOT NULL
+    -- of each source the columns that it had when the query was written, with their types
+    known_columns_json TEXT,
+    comment          TEXT NOT NULL,
+    partition_by_json TEXT
 ) WITHOUT ROWID;
 
 -- Which relations a stream table reads, in the order of its query.
@@ -85,6 +90,12 @@ CREATE TABLE progress (
     verified_at        TEXT,
     verified_equal     INTEGER CHECK (verified_equal IN (0, 1)),
     next_due_at        TEXT
+) WITHOUT ROWID;
+
+-- What the refreshes of a stream table took: estimates are made of it. Lost, it is learned anew.
+CREATE TABLE costs (
+    st_id      TEXT PRIMARY KEY REFERENCES stream_tables (id) ON DELETE CASCADE,
+    costs_json TEXT NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE events (

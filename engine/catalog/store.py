@@ -16,20 +16,17 @@ from engine.catalog.records import Progress
 from engine.catalog.rows import time_text
 from engine.codec import dumps
 from engine.errors import AlreadyExists, DependentsExist, NotFound
+from engine.event_records import Event
 from engine.names import check_name
-from engine.records import (
-    Event,
-    Source,
-    StreamTable,
-    View,
-)
+from engine.records import Source, StreamTable, View
 
 #: how many events are kept
 MAX_EVENTS = 10_000
 
 _STREAM_TABLE_COLUMNS = (
     "id, name, query, refresh_mode, schedule, interval_s, path, owner, created_at, columns_json, "
-    "fingerprint, append_only, full_reason_json, comment, written_json"
+    "fingerprint, append_only, differential_max_change_ratio, full_reason_json, comment, written_json, "
+    "known_columns_json, partition_by_json"
 )
 
 
@@ -112,7 +109,7 @@ class Catalog:
     # --- views ---------------------------------------------------------------------------------------------
 
     def save_view(self, view: View, *, replace: bool = False, readers: Iterable[StreamTable] = ()) -> None:
-        """Together with what its readers read from then on: nobody finds one without the other."""
+        """Together with what its readers read and know from then on: nobody finds one without the other."""
         check_name(view.name)
         with self._database.write() as connection:
             if not replace:
@@ -123,6 +120,8 @@ class Catalog:
             )
             for table in readers:
                 _write_reads(connection, table)
+                known = dumps(table.known_columns)
+                connection.execute("UPDATE stream_tables SET known_columns_json = ? WHERE id = ?", (known, table.id))
 
     def views(self) -> tuple[View, ...]:
         with self._database.read() as connection:
@@ -141,37 +140,52 @@ class Catalog:
             _take_name(connection, table.name, "stream table")
             connection.execute(
                 f"INSERT INTO stream_tables ({_STREAM_TABLE_COLUMNS}) "  # noqa: S608 (a constant)
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (table.id, table.name, *_definition(table, self.path)),
             )
             _write_reads(connection, table)
 
-    def update_stream_table(self, table: StreamTable) -> None:
-        """Replaces the definition of the stream table with this id, which may have got another name."""
-        check_name(table.name)
+    def change_stream_table(
+        self, st_id: str, change: Callable[[StreamTable], StreamTable], note: tuple[str, str] | None = None
+    ) -> bool:
+        """Nothing that another process writes meanwhile is lost. Did it change? The note is kept with what did."""
         with self._database.write() as connection:
-            row = connection.execute("SELECT name FROM stream_tables WHERE id = ?", (table.id,)).fetchone()
-            if row is None:
-                raise _not_found(connection, table.name, "stream table")
-            if row["name"] != table.name:
-                _rename(connection, row["name"], table.name)
+            before = self._by_id(connection, st_id)
+            table = change(before)
+            if table == before:
+                return False
+            check_name(table.name)
+            if table.name != before.name:
+                _rename(connection, before.name, table.name)
             connection.execute(
                 "UPDATE stream_tables SET name = ?, query = ?, refresh_mode = ?, schedule = ?, interval_s = ?, "
                 "path = ?, owner = ?, created_at = ?, columns_json = ?, fingerprint = ?, append_only = ?, "
-                "full_reason_json = ?, comment = ?, written_json = ? WHERE id = ?",
+                "differential_max_change_ratio = ?, full_reason_json = ?, comment = ?, written_json = ?, "
+                "known_columns_json = ?, partition_by_json = ? WHERE id = ?",
                 (table.name, *_definition(table, self.path), table.id),
             )
             _write_reads(connection, table)
+            if note is not None:
+                connection.execute("REPLACE INTO meta (key, value) VALUES (?, ?)", note)
+        return True
 
     def get_stream_table(self, name: str) -> StreamTable:
         with self._database.read() as connection:
             row = connection.execute("SELECT * FROM stream_tables WHERE name = ?", (name,)).fetchone()
             if row is None:
                 raise _not_found(connection, name, "stream table")
-            reads = connection.execute(
-                "SELECT source FROM reads WHERE st_id = ? ORDER BY position", (row["id"],)
-            ).fetchall()
-        return rows.stream_table(self.path, row, tuple(each["source"] for each in reads))
+            return rows.stream_table(self.path, row, _reads(connection, row["id"]))
+
+    def stream_table_now(self, st_id: str) -> StreamTable:
+        """As it is by now, whatever it is called."""
+        with self._database.read() as connection:
+            return self._by_id(connection, st_id)
+
+    def _by_id(self, connection: sqlite3.Connection, st_id: str) -> StreamTable:
+        row = connection.execute("SELECT * FROM stream_tables WHERE id = ?", (st_id,)).fetchone()
+        if row is None:
+            raise _gone()
+        return rows.stream_table(self.path, row, _reads(connection, st_id))
 
     def stream_tables(self) -> tuple[StreamTable, ...]:
         with self._database.read() as connection:
@@ -234,11 +248,7 @@ class Catalog:
     def _write_progress(self, connection: sqlite3.Connection, progress: Progress) -> None:
         known = connection.execute("SELECT 1 FROM stream_tables WHERE id = ?", (progress.st_id,)).fetchone()
         if known is None:
-            raise NotFound(
-                "the stream table is gone",
-                detail="it was dropped meanwhile",
-                hint="nothing is left to do",
-            )
+            raise _gone()
         connection.execute(
             "REPLACE INTO progress (st_id, sequence, refresh_id, frontier_json, data_as_of_at, populated, paused, "
             "consecutive_errors, suspended_at, error, error_code, error_hint, error_at, verified_at, verified_equal, "
@@ -262,6 +272,21 @@ class Catalog:
                 time_text(progress.next_due_at),
             ),
         )
+
+    # --- costs ---------------------------------------------------------------------------------------------
+
+    def get_costs(self, st_id: str) -> str | None:
+        """What is known of the costs of its refreshes, as it was saved."""
+        with self._database.read() as connection:
+            row = connection.execute("SELECT costs_json FROM costs WHERE st_id = ?", (st_id,)).fetchone()
+        return None if row is None else str(row["costs_json"])
+
+    def save_costs(self, st_id: str, costs: str) -> None:
+        """Of a stream table that was dropped meanwhile nothing is kept."""
+        with self._database.write() as connection:
+            connection.execute(
+                "REPLACE INTO costs (st_id, costs_json) SELECT id, ? FROM stream_tables WHERE id = ?", (costs, st_id)
+            )
 
     # --- numbers, events, meta -----------------------------------------------------------------------------
 
@@ -327,10 +352,22 @@ def _definition(table: StreamTable, beside: Path) -> tuple[Any, ...]:
         dumps(table.columns),
         table.fingerprint,
         table.append_only,
+        table.differential_max_change_ratio,
         None if table.full_reason is None else dumps(table.full_reason),
         table.comment,
         None if table.written is None else dumps(table.written),
+        dumps(table.known_columns),
+        dumps(table.partition_by) if table.partition_by else None,
     )
+
+
+def _gone() -> NotFound:
+    return NotFound("the stream table is gone", detail="it was dropped meanwhile", hint="nothing is left to do")
+
+
+def _reads(connection: sqlite3.Connection, st_id: str) -> tuple[str, ...]:
+    found = connection.execute("SELECT source FROM reads WHERE st_id = ? ORDER BY position", (st_id,)).fetchall()
+    return tuple(each["source"] for each in found)
 
 
 def _write_reads(connection: sqlite3.Connection, table: StreamTable) -> None:

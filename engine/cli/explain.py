@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.output import Output
-from engine.cli.session import open_engine, text_of
+from engine.cli.session import add_query, open_engine, text_of
 from engine.errors import InvalidArgument, QueryError, RequestError, TrickleError
 from engine.records import SqlDialect
-from engine.results import Validation
+from engine.results import RefreshModeExplanation, Validation
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -34,7 +34,7 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
         description="Shows what a stream table of this query would be, and its first rows. Creates nothing.",
     )
     _add_query(preview)
-    preview.add_argument("--mode", default="AUTO", help="AUTO (the default), DIFFERENTIAL or FULL")
+    preview.add_argument("--mode", default="AUTO", help="AUTO (the default), DIFFERENTIAL, FULL or IMMEDIATE")
     preview.add_argument("--limit", default="10", help="how many rows; default: 10")
     _add_format(preview)
     preview.set_defaults(run=run_preview)
@@ -43,7 +43,8 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
         "explain",
         help="how a stream table or a query is maintained",
         description="All about a stream table: definition, plan, reasons, last refresh, sources. "
-        "Or the way of a query through the compiler, or its maintenance statements.",
+        "Or the way of a query through the compiler, or its maintenance statements, or what its next refresh would do: "
+        "exit code 1 if that would fail.",
     )
     explain.add_argument("name", nargs="?")
     explain.add_argument("--query", help="a SELECT that is no stream table yet")
@@ -51,14 +52,14 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     what = explain.add_mutually_exclusive_group()
     what.add_argument("--delta", action="store_true", help="the maintenance statements, for each kind of change")
     what.add_argument("--rewrite", action="store_true", help="each step of the compiler that changed something")
+    what.add_argument("--mode", action="store_true", help="what the next refresh would do, and what each way costs")
     explain.add_argument("--all", action="store_true", help="with --rewrite: also steps that changed nothing")
     _add_format(explain)
     explain.set_defaults(run=run_explain)
 
 
 def _add_query(command: ArgumentParser) -> None:
-    command.add_argument("query", nargs="?", help="the SELECT, or - for standard input")
-    command.add_argument("-f", "--file", help="a file that holds the SELECT")
+    add_query(command)
     add_dialect(command)
 
 
@@ -118,10 +119,14 @@ def run_explain(args: Namespace, out: Output) -> int:
         raise InvalidArgument("--dialect tells how --query is written", hint="leave it out")
     if args.all and not args.rewrite:
         raise InvalidArgument("--all says which steps --rewrite shows", hint="add --rewrite")
+    if args.mode and args.name is None:
+        raise InvalidArgument("--mode tells of a stream table's next refresh", hint="trickle explain NAME --mode")
     args.sql_text = args.query
-    with open_engine(args, out, read_only=True, spark=True) as engine:
+    with open_engine(args, out, read_only=True, spark=not args.mode) as engine:
         found = _explained(engine, args)
     print_explained(found, out, args.format)
+    if isinstance(found, RefreshModeExplanation) and found.problem is not None:
+        return 1
     return exit_code(found) if isinstance(found, Validation) else 0
 
 
@@ -130,6 +135,8 @@ def _explained(engine: Engine, args: Namespace) -> Any:
         # what is stored is in Spark's words
         query, dialect = (engine.stream_table(args.name).query, "spark") if args.name else (args.query, args.dialect)
         return engine.explain_query_rewrite(query, every_step=args.all, dialect=dialect)
+    if args.mode:
+        return engine.explain_refresh_mode(args.name)
     if args.delta:
         return engine.explain_delta(args.name, query=args.query, dialect=args.dialect)
     return engine.explain_st(args.name) if args.name else engine.validate_query(args.query, dialect=args.dialect)

@@ -110,7 +110,7 @@ def _issue(status: StreamTableStatus) -> Cell:
 
 def _why_full(status: StreamTableStatus) -> str:
     """A differential stream table needs no explanation."""
-    return "" if status.reason is None or status.effective_mode == "differential" else status.reason.text
+    return "" if status.reason is None or status.effective_mode != "full" else status.reason.text
 
 
 def _scheduler(scheduler: SchedulerStatus) -> str:

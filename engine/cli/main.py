@@ -13,13 +13,26 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from engine.cli import dashboard, demo, explain, looking, scheduler, sources, sql, stream_tables, views, workspace
+from engine.cli import (
+    cdc,
+    dashboard,
+    demo,
+    explain,
+    looking,
+    scheduler,
+    sources,
+    sql,
+    stream_tables,
+    upkeep,
+    views,
+    workspace,
+)
 from engine.cli.output import Output
 from engine.cli.session import SET_LISTS
 from engine.errors import InternalError, InvalidArgument, TrickleError
 
 #: the groups of commands, in the order of the help; each module has `add_commands`
-GROUPS = (workspace, demo, sources, views, stream_tables, looking, explain, sql, scheduler, dashboard)
+GROUPS = (workspace, demo, sources, cdc, views, stream_tables, upkeep, looking, explain, sql, scheduler, dashboard)
 
 INTERRUPTED = 130
 

@@ -11,7 +11,8 @@ from engine.cli.output import Output
 from engine.cli.session import await_spark, open_engine
 from engine.cli.wording import clock_text
 from engine.errors import LeaseHeld
-from engine.records import Event, SchedulerPlace, Severity
+from engine.event_records import Event, Severity
+from engine.records import SchedulerPlace
 
 LOST = 4
 _COLOURS = {Severity.OK: "", Severity.WARN: "yellow", Severity.ERROR: "red"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from argparse import Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +71,22 @@ def await_spark(engine: Engine, out: Output) -> None:
         time.sleep(0.05)
     out.progress("")
     engine.wait_for_spark()
+
+
+def add_query(command: ArgumentParser, what: str = "the SELECT") -> None:
+    """What `text_of` reads."""
+    command.add_argument("query", nargs="?", help=f"{what}, or - for standard input")
+    command.add_argument("-f", "--file", help="a file that holds the SELECT")
+
+
+def add_enable_cdf(command: ArgumentParser, where: str = "its sources") -> None:
+    """What `asking_for_cdf` is told."""
+    command.add_argument(
+        "--enable-cdf",
+        action=BooleanOptionalAction,
+        default=None,
+        help=f"may the Change Data Feed be switched on in {where}",
+    )
 
 
 def asking_for_cdf(call: Callable[[bool | None], T], enable_cdf: bool | None, out: Output, *, yes: bool) -> T:

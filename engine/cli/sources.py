@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, BooleanOptionalAction, Namespace, _SubParsersAction
+from argparse import ArgumentTypeError, Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.output import Column, Output
-from engine.cli.session import asking_for_cdf, open_engine
+from engine.cli.session import add_enable_cdf, asking_for_cdf, open_engine
 from engine.records import CdcMode, SourceStatus
 
 if TYPE_CHECKING:
@@ -33,12 +33,7 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     )
     add.add_argument("--cdc", default="auto", help="how changes are found: auto, cdf, diff or poll")
     add.add_argument("--key", default="", help="the columns that tell rows apart: id or id,line")
-    add.add_argument(
-        "--enable-cdf",
-        action=BooleanOptionalAction,
-        default=None,
-        help="may the Change Data Feed be switched on in it",
-    )
+    add_enable_cdf(add, "it")
     add.set_defaults(run=run_add)
 
     listing = actions.add_parser("list", help="all sources")

@@ -5,17 +5,33 @@ from __future__ import annotations
 from argparse import Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any
 
+from engine.cli.cdc import print_buffers, print_changes
 from engine.cli.explain import exit_code, print_explained
 from engine.cli.looking import print_statuses
 from engine.cli.output import Column, Output, cell_text
 from engine.cli.session import open_engine, text_of
 from engine.cli.sources import print_sources
-from engine.cli.stream_tables import print_verdict
+from engine.cli.stream_tables import print_altered, print_verdict
+from engine.cli.upkeep import print_maintained
 from engine.cli.views import print_made, print_views
 from engine.cli.wording import refresh_line
+from engine.cli.workspace import print_repairs
 from engine.errors import QueryParseError, TrickleError
-from engine.records import RefreshRecord, SourceStatus, StreamTableStatus, View
-from engine.results import CreateResult, DropResult, SqlResult, Validation, VerifyResult, ViewResult
+from engine.records import RefreshRecord, SourceStatus, StreamTable, StreamTableStatus, View
+from engine.results import (
+    AlterResult,
+    CdcStatus,
+    ChangeBuffer,
+    CreateResult,
+    DropResult,
+    Maintenance,
+    RepairResult,
+    SqlResult,
+    Validation,
+    VerifyResult,
+    ViewResult,
+    WriteResult,
+)
 
 if TYPE_CHECKING:
     from engine.compile.statements import Statement
@@ -31,12 +47,16 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     )
     sql.add_argument("text", nargs="?", help="the statements, separated by semicolons, or - for standard input")
     sql.add_argument("-f", "--file", help="a file that holds them")
+    sql.add_argument(
+        "--refresh", metavar="NAME", help="this stream table follows the DML, with all between, before it is done"
+    )
     sql.set_defaults(run=run_sql)
 
 
 def run_sql(args: Namespace, out: Output) -> int:
     from engine.compile.statements import parse_statement, split_script
     from engine.compile.tokens import within
+    from engine.sql import write_and_refresh
 
     args.sql_text = text = text_of(args, args.text)
     parts = split_script(text)
@@ -49,7 +69,7 @@ def run_sql(args: Namespace, out: Output) -> int:
     with open_engine(args, out, spark=any(_needs_spark(each) for each in statements)) as engine:
         for part, start in parts:
             try:
-                result = engine.sql(part)
+                result = engine.sql(part) if args.refresh is None else write_and_refresh(engine, part, args.refresh)
             except TrickleError as error:
                 error.position = within(error.position, start)
                 if out.as_json:
@@ -78,10 +98,13 @@ def _code(value: object) -> int:
 
 def _needs_spark(statement: Statement) -> bool:
     from engine.compile import statements as kinds
+    from engine.compile import upkeep_statements as upkeep_kinds
 
     without = (
         kinds.ShowStreamTables,
         kinds.ShowSources,
+        kinds.ShowCdcStatus,
+        kinds.ShowChangeBuffers,
         kinds.PauseStreamTable,
         kinds.ResumeStreamTable,
         kinds.DropStreamTable,
@@ -89,6 +112,9 @@ def _needs_spark(statement: Statement) -> bool:
         kinds.DropView,
         kinds.ShowViews,
         kinds.CreateSource,
+        upkeep_kinds.RenameStreamTable,
+        upkeep_kinds.RepairStreamTable,
+        upkeep_kinds.ShowCreate,
     )
     return not isinstance(statement, without)
 
@@ -98,7 +124,11 @@ def print_result(result: SqlResult, out: Output) -> None:
         _print_rows(result.rows, out)
         return
     match result.kind, result.value:
-        case "dml", int() as version:
+        case _, WriteResult() as written:
+            out.line(f"changed; {written.source} is at version {written.version}")
+            for record in written.refreshes:
+                out.line(refresh_line(record))
+        case "ddl", int() as version:
             out.line(f"changed; the table is at version {version}")
         case _, bool() as dropped:
             out.line("dropped" if dropped else "nothing to drop")
@@ -106,10 +136,23 @@ def print_result(result: SqlResult, out: Output) -> None:
             out.line(f"{'created' if created.created else 'exists already:'} {created.table.name}")
             if created.refresh is not None:
                 out.line(refresh_line(created.refresh))
+        case _, AlterResult() as altered:
+            print_altered(altered, out)
         case _, DropResult() as gone:
             out.line(f"dropped {', '.join(gone.dropped)}" if gone.dropped else "nothing to drop")
         case _, RefreshRecord() as record:
             out.line(refresh_line(record))
+        case "refresh", tuple() as records:
+            for record in records:
+                out.line(refresh_line(record))
+        case "refresh", None:
+            pass  # its notice has said why
+        case _, Maintenance() as done:
+            print_maintained(done, out)
+        case _, RepairResult() as mended:
+            print_repairs(mended.repairs, out)
+        case _, StreamTable() as table:
+            out.line(f"it is named {table.name} from now on; its rows stay at {table.path}")
         case _, VerifyResult() as verdict:
             print_verdict(verdict, out)
         case "explain" | "validate" | "preview", explained:
@@ -124,6 +167,10 @@ def print_result(result: SqlResult, out: Output) -> None:
             print_views(views, out)
         case _, (SourceStatus(), *_) as sources:
             print_sources(sources, out)
+        case _, (CdcStatus(), *_) as statuses:
+            print_changes(statuses, out)
+        case _, (ChangeBuffer(), *_) as buffers:
+            print_buffers(buffers, out)
         case _, (StreamTableStatus(), *_) as statuses:
             print_statuses(statuses, out)
         case "show", ():

@@ -1,19 +1,19 @@
-"""create, drop, refresh, pause, resume, verify."""
+"""create, alter, drop, refresh, pause, resume, verify."""
 
 from __future__ import annotations
 
-from argparse import BooleanOptionalAction, Namespace, _SubParsersAction
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.explain import add_dialect
 from engine.cli.output import Output
-from engine.cli.session import asking_for_cdf, open_engine, text_of
+from engine.cli.session import add_enable_cdf, add_query, asking_for_cdf, open_engine, text_of
 from engine.cli.wording import refresh_line
 from engine.durations import format_took
 from engine.errors import InvalidArgument, TrickleError
 from engine.records import Outcome, RefreshRecord
-from engine.results import CreateResult, VerifyResult
+from engine.results import AlterKind, AlterResult, CreateResult, VerifyResult
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -27,24 +27,39 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
         "create", help="create a stream table from a query", description="Creates a stream table."
     )
     create.add_argument("name")
-    create.add_argument("query", nargs="?", help="the SELECT, or - for standard input")
-    create.add_argument("-f", "--file", help="a file that holds the SELECT")
+    add_query(create)
     create.add_argument("--schedule", default="calculated", help="30s, 1h30m or calculated (the default)")
-    create.add_argument("--mode", default="AUTO", help="AUTO (the default), DIFFERENTIAL or FULL")
+    create.add_argument("--mode", default="AUTO", help="AUTO (the default), DIFFERENTIAL, FULL or IMMEDIATE")
     add_dialect(create)
     create.add_argument("--comment", default="", help="what it is for")
     create.add_argument(
         "--initialize", action=BooleanOptionalAction, default=True, help="fill it at once (the default)"
     )
     create.add_argument("--append-only", action="store_true", help="its sources only ever get new rows")
-    create.add_argument("--if-not-exists", action="store_true", help="an existing one is fine")
-    create.add_argument(
-        "--enable-cdf",
-        action=BooleanOptionalAction,
-        default=None,
-        help="may the Change Data Feed be switched on in its sources",
-    )
+    _add_ratio(create)
+    create.add_argument("--partition-by", type=_columns, default=(), metavar="A,B", help="columns of its partitions")
+    there = create.add_mutually_exclusive_group()
+    there.add_argument("--if-not-exists", action="store_true", help="an existing one is fine")
+    there.add_argument("--or-replace", action="store_true", help="an existing one becomes what is said here")
+    add_enable_cdf(create)
     create.set_defaults(run=run_create)
+
+    alter = commands.add_parser(
+        "alter",
+        help="change a stream table's settings or its query",
+        description="Changes settings at once. Another query computes all rows anew, in one commit.",
+    )
+    alter.add_argument("name")
+    add_query(alter, "another SELECT")
+    alter.add_argument("--schedule", help="30s, 1h30m or calculated")
+    alter.add_argument("--mode", help="AUTO, DIFFERENTIAL, FULL or IMMEDIATE")
+    add_dialect(alter)
+    alter.add_argument("--comment", help="what it is for")
+    alter.add_argument("--append-only", action=BooleanOptionalAction, default=None, help="its sources only ever grow")
+    _add_ratio(alter)
+    alter.add_argument("--partition-by", type=_columns, metavar="A,B", help="columns of its partitions; '' for none")
+    add_enable_cdf(alter)
+    alter.set_defaults(run=run_alter)
 
     drop = commands.add_parser("drop", help="drop a stream table", description="Drops a stream table.")
     drop.add_argument("name")
@@ -56,6 +71,7 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     refresh.add_argument("names", nargs="*", metavar="NAME")
     refresh.add_argument("--all", action="store_true", help="all of them, in the order of their dependencies")
     refresh.add_argument("--full", action="store_true", help="recompute instead of applying the changes")
+    refresh.add_argument("--if-stale", metavar="AGE", help="only those whose rows are older, for example 5m")
     refresh.set_defaults(run=run_refresh)
 
     for verb, meaning in (("pause", "stop the scheduled refreshes of"), ("resume", "go on refreshing")):
@@ -75,11 +91,24 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
     verify.set_defaults(run=run_verify)
 
 
+def _add_ratio(command: ArgumentParser) -> None:
+    command.add_argument(
+        "--differential-max-change-ratio",
+        type=float,
+        metavar="SHARE",
+        help="in AUTO, refresh fully when more than this share of a source's rows changed; default: the settings'",
+    )
+
+
 def run_create(args: Namespace, out: Output) -> int:
     args.sql_text = query = text_of(args, args.query)
     with open_engine(args, out, spark=True) as engine:
-        create = engine.create_stream_table_if_not_exists if args.if_not_exists else engine.create_stream_table
-        result: CreateResult = asking_for_cdf(
+        create: Callable[..., CreateResult | AlterResult] = engine.create_stream_table
+        if args.if_not_exists:
+            create = engine.create_stream_table_if_not_exists
+        elif args.or_replace:
+            create = engine.create_or_replace_stream_table
+        result = asking_for_cdf(
             lambda enable_cdf: create(
                 args.name,
                 query,
@@ -87,14 +116,18 @@ def run_create(args: Namespace, out: Output) -> int:
                 refresh_mode=args.mode.upper(),
                 initialize=args.initialize,
                 append_only=args.append_only,
+                differential_max_change_ratio=args.differential_max_change_ratio,
                 comment=args.comment,
                 enable_cdf=enable_cdf,
                 dialect=args.dialect,
+                partition_by=args.partition_by,
             ),
             args.enable_cdf,
             out,
             yes=args.yes,
         )
+    if isinstance(result, AlterResult):
+        return _told(result, out)
     for notice in result.notices:
         out.notice(notice)
     if out.as_json:
@@ -106,6 +139,48 @@ def run_create(args: Namespace, out: Output) -> int:
         if result.refresh is not None:
             out.line(refresh_line(result.refresh))
     return 0
+
+
+def run_alter(args: Namespace, out: Output) -> int:
+    query = text_of(args, args.query) if args.query is not None or args.file is not None else None
+    args.sql_text = query
+    spark = query is not None or args.mode is not None or args.partition_by is not None
+    with open_engine(args, out, spark=spark) as engine:
+        result = asking_for_cdf(
+            lambda enable_cdf: engine.alter_stream_table(
+                args.name,
+                query=query,
+                dialect=args.dialect,
+                schedule=args.schedule,
+                refresh_mode=args.mode,
+                append_only=args.append_only,
+                differential_max_change_ratio=args.differential_max_change_ratio,
+                comment=args.comment,
+                enable_cdf=enable_cdf,
+                partition_by=args.partition_by,
+            ),
+            args.enable_cdf,
+            out,
+            yes=args.yes,
+        )
+    return _told(result, out)
+
+
+def _told(result: AlterResult, out: Output) -> int:
+    for notice in result.notices:
+        out.notice(notice)
+    if out.as_json:
+        out.json(result)
+        return 0
+    print_altered(result, out)
+    return 0
+
+
+def print_altered(result: AlterResult, out: Output) -> None:
+    verb = "nothing to change in" if result.kind is AlterKind.NOTHING else "altered"
+    out.line(f"{verb} {result.table.name}: {result.text}")
+    if result.refresh is not None:
+        out.line(refresh_line(result.refresh))
 
 
 def run_drop(args: Namespace, out: Output) -> int:
@@ -141,6 +216,8 @@ def run_refresh(args: Namespace, out: Output) -> int:
     _names_or_all(args, "refresh")
     if args.all and args.full:
         raise InvalidArgument("--all and --full do not go together", hint="name the ones to recompute")
+    if args.if_stale is not None and (args.all or args.full):
+        raise InvalidArgument("--if-stale goes with names alone", hint="trickle refresh NAME --if-stale 5m")
     with open_engine(args, out, spark=True) as engine:
         if args.all:
             records = list(engine.refresh_all())
@@ -149,14 +226,22 @@ def run_refresh(args: Namespace, out: Output) -> int:
                 for record in records:
                     _print_refresh(record, out)
         else:
-            records, code = _each(args.names, lambda name: _refresh(engine, name, args.full, out), out)
+            records, code = each_name(args.names, lambda name: _refresh(engine, name, args, out), out)
+            records = [record for record in records if record is not None]
     if out.as_json:
         out.json(records)
     return code
 
 
-def _refresh(engine: Engine, name: str, full: bool, out: Output) -> tuple[RefreshRecord, int]:
-    record = engine.refresh_stream_table(name, full=full)
+def _refresh(engine: Engine, name: str, args: Namespace, out: Output) -> tuple[RefreshRecord | None, int]:
+    if args.if_stale is None:
+        record = engine.refresh_stream_table(name, full=args.full)
+    elif (stale := engine.refresh_if_stale(name, args.if_stale)) is not None:
+        record = stale
+    else:
+        if not out.as_json:
+            out.line(f"{name} is younger than {args.if_stale}; nothing was refreshed")
+        return None, 0
     if not out.as_json:
         _print_refresh(record, out)
     return record, FAILED if record.outcome is Outcome.FAILED else 0
@@ -185,7 +270,7 @@ def _switch(args: Namespace, out: Output, done: str, switch: Callable[[Engine, s
                 out.line(f"{done} {status.name}")
             return status, 0
 
-        statuses, code = _each(args.names, one, out)
+        statuses, code = each_name(args.names, one, out)
     if out.as_json:
         out.json(statuses)
     return code
@@ -202,7 +287,7 @@ def run_verify(args: Namespace, out: Output) -> int:
                 print_verdict(result, out)
             return result, 0 if result.equal else BAD
 
-        results, code = _each(names, one, out)
+        results, code = each_name(names, one, out)
     if out.as_json:
         out.json(results)
     elif args.all and not names:
@@ -232,7 +317,7 @@ def _names_or_all(args: Namespace, verb: str) -> None:
         )
 
 
-def _each(names: Iterable[str], one: Callable[[str], tuple[Any, int]], out: Output) -> tuple[list[Any], int]:
+def each_name(names: Iterable[str], one: Callable[[str], tuple[Any, int]], out: Output) -> tuple[list[Any], int]:
     """Does `one` for each name, the later ones also after an error; the worst exit code counts."""
     results, worst = [], 0
     for name in names:
@@ -244,3 +329,7 @@ def _each(names: Iterable[str], one: Callable[[str], tuple[Any, int]], out: Outp
             code = error.exit_code
         worst = max(worst, code)
     return results, worst
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

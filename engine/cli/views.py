@@ -6,7 +6,7 @@ from argparse import Namespace, _SubParsersAction
 from typing import Any
 
 from engine.cli.output import Column, Output
-from engine.cli.session import open_engine, text_of
+from engine.cli.session import add_query, open_engine, text_of
 from engine.records import View
 from engine.results import ViewResult
 
@@ -17,8 +17,7 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
 
     create = actions.add_parser("create", help="give a query a name")
     create.add_argument("name")
-    create.add_argument("query", nargs="?", help="the SELECT, or - for standard input")
-    create.add_argument("-f", "--file", help="a file that holds the SELECT")
+    add_query(create)
     create.add_argument("--replace", action="store_true", help="an existing view gets this text")
     create.set_defaults(run=run_create)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _SubParsersAction
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.cli.output import Column, Output
 from engine.cli.session import engine_class, open_engine, overrides_of, workspace_of
+from engine.results import Repair
 
 
 def add_commands(commands: _SubParsersAction[Any]) -> None:
@@ -82,12 +84,17 @@ def run_repair(args: Namespace, out: Output) -> int:
     repairs = [repair for result in results for repair in result.repairs]
     if out.as_json:
         out.json(repairs)
-    elif not repairs:
+    else:
+        print_repairs(repairs, out)
+    return 0 if all(result.complete for result in results) else 1
+
+
+def print_repairs(repairs: Sequence[Repair], out: Output) -> None:
+    if not repairs:
         out.line("nothing to repair")
-    for each in repairs if not out.as_json else ():
+    for each in repairs:
         mark = out.painted("✓", "green") if each.mended else out.painted("!", "yellow")
         out.line(f"{mark} {each.name}: {each.text}")
-    return 0 if all(result.complete for result in results) else 1
 
 
 def run_config(args: Namespace, out: Output) -> int:

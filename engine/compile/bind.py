@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
 from engine.algebra.nodes import Empty, Leaf, Node, Role, Scan
 from engine.algebra.trees import columns_by_leaf, rewrite
@@ -33,15 +34,27 @@ class Statements:
     #: does it only insert?
     appends: bool
     pictures: tuple[Picture, ...]
+    #: tried instead of `first`: a row of it without a weight says that it cannot tell
+    shortcut: Node | None = None
+
+    @property
+    def trees(self) -> tuple[Node, ...]:
+        """In the order in which they run."""
+        return tuple(tree for tree in (self.shortcut, self.first, self.change) if tree is not None)
+
+    @property
+    def usual(self) -> Statements:
+        """What runs of it unless the shortcut cannot tell."""
+        return self if self.shortcut is None else replace(self, first=None)
 
     @property
     def is_empty(self) -> bool:
         return isinstance(self.first or self.change, Empty)
 
-    @property
+    @cached_property
     def reads(self) -> dict[Leaf, tuple[Column, ...]]:
         """The columns that are read of each leaf."""
-        return columns_by_leaf(*filter(None, (self.first, self.change)))
+        return columns_by_leaf(*self.trees)
 
     @property
     def whole_relations(self) -> frozenset[str]:
@@ -57,8 +70,10 @@ def bind(kept: Kept, changes: Mapping[str, Change], rules: tuple[Rule, ...] = ST
         return Statements(None, only.root, kept.by_row, only.pictures)
     first = _statement(kept.first, changes, rules, "first") if kept.first is not None else None
     change = _statement(kept.change, changes, rules, "change")
-    pictures = (*first.pictures, *change.pictures) if first else change.pictures
-    return Statements(first.root if first else None, change.root, False, pictures)
+    shortcut = _statement(kept.shortcut, changes, rules, "shortcut") if kept.shortcut is not None else None
+    parts = tuple(part for part in (shortcut, first, change) if part is not None)
+    pictures = tuple(picture for part in parts for picture in part.pictures)
+    return Statements(first.root if first else None, change.root, False, pictures, shortcut.root if shortcut else None)
 
 
 def _statement(tree: Node, changes: Mapping[str, Change], rules: tuple[Rule, ...], name: str) -> Optimized:

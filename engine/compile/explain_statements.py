@@ -54,13 +54,21 @@ class ExplainDelta:
     options: QueryOptions
 
 
-ExplainStatement = ExplainStreamTable | ValidateQuery | PreviewStreamTable | ExplainRewrite | ExplainDelta
+@dataclass(frozen=True)
+class ExplainRefreshMode:
+    name: str
+
+
+ExplainStatement = (
+    ExplainStreamTable | ExplainRefreshMode | ValidateQuery | PreviewStreamTable | ExplainRewrite | ExplainDelta
+)
 
 
 class ExplainReader(OptionReader):
-    def explain(self) -> ExplainStreamTable | ExplainRewrite | ExplainDelta:
+    def explain(self) -> ExplainStreamTable | ExplainRefreshMode | ExplainRewrite | ExplainDelta:
         self.usage = (
-            "EXPLAIN STREAM TABLE name, EXPLAIN REWRITE [ALL] | DELTA [FOR] name | AS SELECT …, or VALIDATE AS SELECT …"
+            "EXPLAIN STREAM TABLE name, EXPLAIN REFRESH MODE [FOR] name, "
+            "EXPLAIN REWRITE [ALL] | DELTA [FOR] name | AS SELECT …, or VALIDATE AS SELECT …"
         )
         self.not_yet(("ANALYZE",), "EXPLAIN ANALYZE", "leave ANALYZE out")
         if self.take("REWRITE"):
@@ -69,8 +77,15 @@ class ExplainReader(OptionReader):
         if self.take("DELTA"):
             self.take("FOR")
             return ExplainDelta(*self._name_or_query())
+        if self.take("REFRESH"):
+            self.words("MODE")
+            self.take("FOR")
+            self.take("STREAM", "TABLE")
+            return ExplainRefreshMode(self.name("the stream table"))
         if not self.peek().is_word("STREAM"):
-            raise self.unexpected("STREAM TABLE, REWRITE or DELTA", ("STREAM", "REWRITE", "DELTA"))
+            raise self.unexpected(
+                "STREAM TABLE, REFRESH MODE, REWRITE or DELTA", ("STREAM", "REFRESH", "REWRITE", "DELTA")
+            )
         self.words("STREAM", "TABLE")
         return ExplainStreamTable(self.name("the stream table"))
 

@@ -17,10 +17,12 @@ class StreamTableOptions(TypedDict, total=False):
     schedule: str
     refresh_mode: str
     append_only: bool
+    differential_max_change_ratio: float
     initialize: bool
     comment: str
     enable_cdf: bool
     dialect: str
+    partition_by: tuple[str, ...]
 
 
 class SourceOptions(TypedDict, total=False):
@@ -49,7 +51,7 @@ class PreviewOptions(QueryOptions, total=False):
 @dataclass(frozen=True)
 class Option:
     name: str
-    #: 'schedule', 'choice', 'boolean', 'text', 'names', 'pairs' or 'count'
+    #: 'schedule', 'choice', 'boolean', 'text', 'names', 'columns' (which may be none), 'pairs', 'count' or 'share'
     kind: str
     meaning: str
     choices: tuple[str, ...] = ()
@@ -63,11 +65,20 @@ STREAM_TABLE_OPTIONS: tuple[Option, ...] = (
     Option("schedule", "schedule", "How stale the rows may get: '30s', '1h30m', or 'calculated'."),
     _REFRESH_MODE,
     Option("append_only", "boolean", "Its sources only ever get new rows."),
+    Option(
+        "differential_max_change_ratio",
+        "share",
+        "In AUTO, a change of more than this share of a source's rows is refreshed fully.",
+    ),
     Option("initialize", "boolean", "Fill it at once (the default)."),
     Option("comment", "text", "What it is for."),
     Option("enable_cdf", "boolean", "May the Change Data Feed be switched on in its sources?"),
     _DIALECT,
+    Option("partition_by", "columns", "The columns by whose values its files lie in folders of their own."),
 )
+
+#: of ALTER … SET (…): how it is filled for the first time is no question any more
+ALTER_OPTIONS: tuple[Option, ...] = tuple(option for option in STREAM_TABLE_OPTIONS if option.name != "initialize")
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
     Option("format", "text", "What lies at the path: 'delta', 'parquet', 'csv', 'json', 'jdbc', 'table' …"),
@@ -128,10 +139,14 @@ def _value(option: Option, value: Value, position: Position) -> Any:
             return value
         case "count", float() if value.is_integer() and value >= 0:
             return int(value)
-        case "names", str() if value:
-            return tuple(part.strip() for part in value.split(","))
-        case "names", tuple() if value:
+        case "share", float() if 0 <= value <= 1:
             return value
+        case "names" | "columns", str() if value:
+            return tuple(part.strip() for part in value.split(","))
+        case "names" | "columns", tuple() if value:
+            return value
+        case "columns", None | "" | ():
+            return ()
         case "pairs", str() | tuple() if value:
             pairs = [each.partition("=") for each in ((value,) if isinstance(value, str) else value)]
             if all(key.strip() and equals for key, equals, _ in pairs):
@@ -143,7 +158,9 @@ def _value(option: Option, value: Value, position: Position) -> Any:
         "schedule": "a duration such as '30s', or 'calculated'",
         "text": "text in quotes",
         "count": "a whole number",
+        "share": "a number from 0 to 1, such as 0.2",
         "names": "'id' or ('id', 'line')",
+        "columns": "'day' or ('day', 'region'), or NULL for none",
         "pairs": "'key=value' or ('key=value', 'other=value')",
     }[option.kind]
     raise InvalidArgument(
@@ -154,13 +171,12 @@ def _value(option: Option, value: Value, position: Position) -> Any:
 def _schedule(text: str, position: Position) -> str:
     if text.strip().lower() == "calculated":
         return "calculated"
+    return duration_of(text, position, "schedule", "write '30s', '1h30m' or 'calculated'")
+
+
+def duration_of(text: str, position: Position, what: str, hint: str = "write '30s' or '1h30m'") -> str:
     try:
         parse_duration(text)
     except InvalidArgument as error:
-        raise InvalidArgument(
-            f"schedule: {error.message}",
-            position=position,
-            detail=error.detail,
-            hint="write '30s', '1h30m' or 'calculated'",
-        ) from error
+        raise InvalidArgument(f"{what}: {error.message}", position=position, detail=error.detail, hint=hint) from error
     return text.strip()

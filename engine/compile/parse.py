@@ -7,6 +7,7 @@ bounded size, and that what sqlglot understood can be pointed at.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,8 +16,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from engine.algebra.copies import copied
 from engine.algebra.dialect import Spark4
 from engine.compile import functions
+from engine.compile.identifiers import refuse_identifiers, spell_identifiers
 from engine.compile.outline import outlined, program_in
 from engine.compile.positions import clause_position, offset_of, position, position_at
 from engine.config.table import CompileSettings
@@ -32,6 +35,11 @@ from engine.errors import (
 from engine.records import View
 
 _UNKNOWN = functions.Kind.UNKNOWN
+#: what sqlglot calls its own parts
+_CLASS = re.compile(r"<class '[\w.]*?(\w+)'>")
+_TOKEN = re.compile(r" but got <Token .*>")
+#: how a message tells that it is about a view's text, and no longer about the query's
+IN_THE_VIEW = "(in the view "
 #: of Jinja
 _TEMPLATE_MARKS = ("{{", "{%", "{#")
 
@@ -87,7 +95,7 @@ class ParsedQuery:
         """The query as sqlglot understood it; Spark must find that it means the same as `text`."""
         if self.unread is not None:
             return self.text
-        return (self.hinted or self.tree).sql(dialect=Spark4, pretty=pretty)
+        return copied(self.hinted or self.tree).sql(dialect=Spark4, pretty=pretty, copy=False)
 
     @property
     def hints(self) -> tuple[str, ...]:
@@ -170,7 +178,7 @@ def naming_the_view(name: str, place: Position | None) -> Iterator[None]:
         yield
     except TrickleError as error:
         within = f", {error.position}" if error.position is not None else ""
-        error.message = f"{error.message} (in the view {name}{within})"
+        error.message = f"{error.message} {IN_THE_VIEW}{name}{within})"
         error.args = (error.message,)
         error.position = place
         raise
@@ -215,18 +223,31 @@ def _parse_alone(text: str, limits: Limits, names: Callable[[], Collection[str]]
     tree = statements[0]
     if not isinstance(tree, exp.Query):
         raise QueryParseError(
-            f"a stream table is defined by a SELECT, not by {type(tree).__name__.upper()}",
-            position=position(tree, text),
+            f"a stream table is defined by a SELECT, not by {text.split()[0].upper()}",
+            position=position_at(text, len(text) - len(text.lstrip())),
             hint="start with SELECT or WITH",
         )
     guard(tree, text, limits)
     _refuse_volatile(tree, text)
+    spell_pipes(tree)
+    spell_identifiers(tree, text)
     hinted = tree if tree.find(exp.Hint) is not None else None
     if hinted is not None:
-        tree = hinted.copy()
+        tree = copied(hinted)
         for hint in list(tree.find_all(exp.Hint)):
             hint.pop()
     return ParsedQuery(text, tree, _sources(tree), hinted=hinted)
+
+
+def spell_pipes(tree: exp.Expr) -> None:
+    """sqlglot leaves bare names for what `|> AS t` and `|> AGGREGATE … GROUP BY x` take up."""
+    for clause in tree.find_all(exp.From):
+        if isinstance(clause.this, exp.TableAlias):
+            clause.set("this", exp.Table(this=clause.this.this))
+    for group in tree.find_all(exp.Group):
+        for key in group.expressions:
+            if isinstance(key, exp.Identifier):
+                key.replace(exp.Column(this=key.copy()))
 
 
 def _template(text: str) -> QueryParseError | None:
@@ -253,6 +274,7 @@ def _outline(text: str, limits: Limits, names: Collection[str], unread: QueryPar
         tokens = Spark4().tokenize(text)
     except SqlglotError:
         raise unread from None
+    refuse_identifiers(tokens, text)
     tree, script = outlined(tokens, names), program_in(tokens)
     if script is not None:
         raise _runs_a_program(position_at(text, script))
@@ -319,6 +341,10 @@ def cte_of(table: exp.Table) -> exp.CTE | None:
             return found
         inner, scope = scope, scope.parent
     return None
+
+
+def names_itself(cte: exp.CTE) -> bool:
+    return any(cte_of(table) is cte for table in cte.this.find_all(exp.Table))
 
 
 def _index(expressions: list[exp.Expr], wanted: exp.Expr) -> int:
@@ -394,7 +420,11 @@ def parse_error(text: str, error: SqlglotError, dialect: str = "Spark") -> Query
     where = Position(line, max(1, column - len(near) + 1)) if line and column else None
     return QueryParseError(
         f"syntax error near {near!r}" if near else "syntax error at the end",
-        detail=first.get("description"),
+        detail=_in_words(first.get("description") or ""),
         position=where,
         hint="check the words just before this place",
     )
+
+
+def _in_words(description: str) -> str | None:
+    return _TOKEN.sub("", _CLASS.sub(lambda found: found[1].upper(), description)) or None

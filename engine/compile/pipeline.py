@@ -20,6 +20,7 @@ from engine.algebra.nodes import Node
 from engine.algebra.trees import leaves
 from engine.algebra.types import INSTEAD, has_unreadable_changes, unstorable
 from engine.compile import functions
+from engine.compile.elsewhere import UNREAD, way_out
 from engine.compile.exactness import refuse_inexact_decisions
 from engine.compile.keep import Kept, choose
 from engine.compile.lower import Relations, lower, rename_outputs
@@ -32,6 +33,7 @@ from engine.compile.plan_tree import opaque_tree, plan_tree
 from engine.compile.positions import clause_position, output_position
 from engine.compile.render import render, render_call
 from engine.compile.replay import replay_of
+from engine.compile.unnamed import columns_named
 from engine.compile.warnings import warnings_of
 from engine.errors import (
     InvalidArgument,
@@ -152,7 +154,7 @@ def _compiled(request: Request, analyzer: Analyzer) -> MaintenancePlan:
         ruling = functions.volatile_in_full(error)
         reason, unique = ruling.reason, ()
         notices += ruling.notices
-    used = _used(kept.full) if kept else {name: request.relations[name] for name in sources}
+    used = _used(kept.full) if kept else columns_named(parsed, {name: request.relations[name] for name in sources})
     plan = MaintenancePlan(
         query=request.text,
         views=tuple((view.name, view.query.text) for view in parsed.views),
@@ -214,9 +216,9 @@ def _read_by_spark(query: ParsedQuery) -> Iterator[None]:
     try:
         yield
     except QueryParseError as error:
-        if query.unread is None or not error.by_parser:
-            raise
-        raise query.unread from error
+        failure = query.unread if query.unread is not None and error.by_parser else error
+        failure.hint = way_out(query.text) or failure.hint or (UNREAD if error.by_parser else None)
+        raise failure from (None if failure is error else error)
 
 
 def _refuse_unread(query: ParsedQuery) -> None:
@@ -270,7 +272,7 @@ def _canonical(
         text = f"the hint {', '.join(parsed.hints)} speaks of computing the whole query, and not of maintaining it"
         notices = (Notice(text),)
     if context.ignored_order is not None:
-        text = f"ORDER BY ({context.ignored_order}) has no effect: a stored table has no order"
+        text = f"{context.ignored_order} has no effect: a stored table has no order"
         notices += (Notice(text, "order when you read it"),)
     unique = (*dict.fromkeys(context.made_unique), *by_sums)
     notices += tuple(Notice(text) for text in unique)
@@ -292,7 +294,10 @@ def _keep(root: Node, rules: tuple[Rule, ...]) -> tuple[Kept, tuple[Picture, ...
 
     full, change = optimized("full", kept.full), optimized("change", kept.change)
     first, append = optimized("first", kept.first), optimized("append", kept.append)
-    made = replace(kept, full=full or kept.full, change=change or kept.change, first=first, append=append)
+    shortcut = optimized("shortcut", kept.shortcut)
+    made = replace(
+        kept, full=full or kept.full, change=change or kept.change, first=first, append=append, shortcut=shortcut
+    )
     _refuse_odd_types(made)
     return made, tuple(pictures)
 
@@ -347,6 +352,7 @@ def _trust(parsed: ParsedQuery, asked: _Timed) -> None:
     if not trusted:
         raise UnsupportedOperator(
             "this query is not read by Trickle as Spark reads it",
+            position=clause_position(parsed.tree, parsed.text),
             detail=f"read as: {parsed.rendered()}",
             hint="write it in another way, or use refresh_mode = 'FULL'",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from engine.algebra.nodes import Leaf
+from engine.compile.render import table
 
 
 def view_name(leaf: Leaf) -> str:
@@ -13,4 +14,4 @@ def view_name(leaf: Leaf) -> str:
 
 
 def in_views(leaf: Leaf) -> exp.Expr:
-    return exp.to_table(f'"{view_name(leaf)}"')
+    return table(view_name(leaf))

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlglot import exp
-
 from engine.algebra.nodes import Node
 from engine.compile.keep import Kept
 from engine.compile.picture import Picture, draw
-from engine.compile.render import render
+from engine.compile.render import render, table
 from engine.compile.replay import Replay
 from engine.records import Column, Notice, Reason, ReasonCode
 from engine.results import PlanNode, Stage
@@ -55,7 +53,7 @@ class MaintenancePlan:
         """What stored rows can be compared with: the text, unless it leaves the answer open."""
         if not self.made_unique or self.root is None:
             return self.query
-        return render(self.root, lambda leaf: exp.to_table(f'"{leaf.name}"'), pretty=True)
+        return render(self.root, lambda leaf: table(leaf.name), pretty=True)
 
     def query_at(self, moment: datetime | None) -> str:
         """The canonical query; with the moment in place of the clock, where there is one and that can be."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
@@ -60,14 +62,23 @@ def _clause_start(node: exp.Expr, text: str, dialect: DialectType) -> int | None
     if not starts:
         return None
     start: int = min(starts)
-    before = [each for each in sqlglot.tokenize(text, dialect=dialect) if each.start < start]
-    if isinstance(node, exp.Func) and len(before) > 1 and _is_call(*before[-2:]):
-        return int(before[-2].start)  # not all parsers remember where the name of a function stands
+    before = [each for each in _tokens(text, dialect) if each.start < start]
+    if isinstance(node, exp.Func | exp.WithinGroup):
+        # not all parsers remember where the name of a function stands
+        name = before[:-1] if before and before[-1].text.upper() == "DISTINCT" else before
+        if len(name) > 1 and _is_call(*name[-2:]):
+            return int(name[-2].start)
     for token in reversed(before):
         if not set(token.text.upper().split()) <= leading:
             break
         start = token.start
     return start
+
+
+@lru_cache(maxsize=8)
+def _tokens(text: str, dialect: DialectType) -> tuple[Token, ...]:
+    """Remembered: each part of a query is looked for in the same text."""
+    return tuple(sqlglot.tokenize(text, dialect=dialect))
 
 
 def _is_call(name: Token, bracket: Token) -> bool:
@@ -82,7 +93,7 @@ def fragment(node: exp.Expr, text: str, dialect: DialectType = Spark4) -> str | 
         return None
     end = max(ends)
     # of a call only the name knows its place, and of brackets around it nobody does: what is open is closed
-    tokens = [each for each in sqlglot.tokenize(text, dialect=dialect) if each.end >= start]
+    tokens = [each for each in _tokens(text, dialect) if each.end >= start]
     opened = least = 0
     for at, token in enumerate(tokens):
         opens = token.token_type in _OPENING
@@ -92,7 +103,7 @@ def fragment(node: exp.Expr, text: str, dialect: DialectType = Spark4) -> str | 
         if opened < least and token.start >= end:
             break
         least, end = min(least, opened), max(end, token.end + 1)
-    for token in reversed([each for each in sqlglot.tokenize(text, dialect=dialect) if each.start < start]):
+    for token in reversed([each for each in _tokens(text, dialect) if each.start < start]):
         if least == 0 or token.token_type not in _OPENING:
             break
         least, start = least + 1, token.start
@@ -101,9 +112,11 @@ def fragment(node: exp.Expr, text: str, dialect: DialectType = Spark4) -> str | 
 
 
 def output_position(query: exp.Query, index: int, count: int, text: str) -> Position | None:
-    """Where one of `count` outputs is written; None where a star stands for several."""
+    """Where one of `count` outputs is written; where a star stands for several, the place of the last one."""
     outputs = query.selects
-    return position(outputs[index], text) if len(outputs) == count else None
+    stars = [each for each in outputs if each.is_star]
+    written = outputs[index] if len(outputs) == count else stars[-1] if stars else None
+    return position(written, text) if written is not None else None
 
 
 def placed_as(node: exp.Expr, written: exp.Expr) -> exp.Expr:

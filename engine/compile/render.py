@@ -14,6 +14,7 @@ from functools import singledispatchmethod
 from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 
+from engine.algebra.copies import copied
 from engine.algebra.dialect import MAX_LEVEL, Spark4
 from engine.algebra.nodes import (
     Aggregate,
@@ -38,13 +39,17 @@ from engine.algebra.nodes import (
 from engine.algebra.scalars import Scalar, col, data_type, null_safe_eq
 from engine.errors import InternalError
 
-#: where a leaf is found: a table expression of sqlglot
+#: where a leaf is found: a table expression of sqlglot, made for the one who asks
 Places = Callable[[Leaf], exp.Expr]
 
 
 def by_name(leaf: Leaf) -> exp.Expr:
     """Leaves as plain names, `delta_orders`: for people, golden files and temporary views."""
-    return exp.to_table(f'"{leaf}"')
+    return table(str(leaf))
+
+
+def table(name: str) -> exp.Table:
+    return exp.Table(this=exp.Identifier(this=name, quoted=True))
 
 
 def render(root: Node, places: Places = by_name, dialect: DialectType = Spark4, *, pretty: bool = False) -> str:
@@ -55,7 +60,7 @@ def render_call(root: Node, call: Scalar, dialect: DialectType = Spark4) -> str:
     """A SELECT of one expression, for those that give several columns."""
     renderer = _Renderer(root, by_name)
     block = renderer.relation(root)
-    select = exp.Select(expressions=[renderer.scalar(call, block).copy()], from_=exp.From(this=block.relation))
+    select = exp.Select(expressions=[copied(renderer.scalar(call, block))], from_=exp.From(this=block.relation))
     return select.sql(dialect=dialect)
 
 
@@ -79,7 +84,7 @@ class _Block:
 
     def select(self) -> exp.Select:
         # Values may stand in several places, and a tree has one parent: they are copied. The rest stands here only.
-        chosen = [_named(value.copy(), name) for name, value in self.columns.items()]
+        chosen = [_named(copied(value), name) for name, value in self.columns.items()]
         select = exp.Select(expressions=chosen or [exp.Literal.number(1)])
         select.set("from_", exp.From(this=self.relation))
         select.set("joins", list(self.joins))
@@ -88,7 +93,7 @@ class _Block:
         if self.where:
             select.set("where", exp.Where(this=exp.and_(*self.where, copy=False)))
         if self.group:
-            select.set("group", exp.Group(expressions=[each.copy() for each in self.group]))
+            select.set("group", exp.Group(expressions=[copied(each) for each in self.group]))
         return select
 
 
@@ -129,7 +134,8 @@ class _Renderer:
             self.shared[id(node)] = name
         source = self.shared[id(node)]
         alias = self.alias(source[:1])
-        return self.relation_block(exp.alias_(exp.to_table(source), alias, table=True), alias, node)
+        place = _aliased(exp.Table(this=exp.to_identifier(source)), exp.to_identifier(alias))
+        return self.relation_block(place, alias, node)
 
     def relation(self, node: Node) -> _Block:
         """As something that can stand in a FROM."""
@@ -158,8 +164,8 @@ class _Renderer:
     @make.register
     def _(self, node: Scan) -> _Block:
         alias = self.alias(str(node.leaf))
-        named = exp.to_table(f'"{node.leaf.name}"') if node.leaf.role is Role.ITSELF else self.places(node.leaf)
-        place = exp.alias_(named, exp.to_identifier(alias, quoted=True), table=True)
+        named = table(node.leaf.name) if node.leaf.role is Role.ITSELF else self.places(node.leaf)
+        place = _aliased(named, exp.to_identifier(alias, quoted=True))
         return _Block(place, {name: _ref(alias, source) for name, source, _ in node.fields})
 
     @make.register
@@ -290,7 +296,7 @@ class _Renderer:
         alias = self.alias("e")
         names = [exp.to_identifier(field.name, quoted=True) for field in node.fields]
         lateral = exp.Lateral(
-            this=self.scalar(node.call, block).copy(),
+            this=copied(self.scalar(node.call, block)),
             view=True,
             outer=node.outer,
             alias=exp.TableAlias(this=exp.to_identifier(alias), columns=names),
@@ -322,7 +328,7 @@ class _Renderer:
         block = self.relation(node.input)
         alias = self.alias("copies")
         # EXPLODE of a sequence, which sqlglot spells for each dialect.
-        series = exp.GenerateSeries(start=exp.Literal.number(1), end=block.columns[node.times].copy())
+        series = exp.GenerateSeries(start=exp.Literal.number(1), end=copied(block.columns[node.times]))
         copies = exp.Unnest(
             expressions=[series],
             alias=exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(f"{alias}_number")]),
@@ -335,7 +341,7 @@ class _Renderer:
         name = scalar.as_column
         if name is not None:
             return block.columns[name]
-        return scalar.substitute({name: Scalar(tree) for name, tree in block.columns.items()}).tree
+        return scalar.substitute({name: Scalar(block.columns[name]) for name in scalar.columns}).tree
 
 
 def _named(value: exp.Expr, name: str) -> exp.Expr:
@@ -370,6 +376,12 @@ def _would_repeat(node: Project, block: _Block) -> bool:
 def _would_lose_the_row(node: Project, block: _Block) -> bool:
     """Without GROUP BY it is the aggregates in the SELECT list that make one row of many."""
     return block.group == () and not any(output.scalar.columns for output in node.outputs)
+
+
+def _aliased(relation: exp.Expr, alias: exp.Identifier) -> exp.Expr:
+    """What nobody else has: it is given the alias as it is."""
+    relation.set("alias", exp.TableAlias(this=alias))
+    return relation
 
 
 def _ref(table: str, column: str) -> exp.Column:

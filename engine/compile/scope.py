@@ -42,9 +42,9 @@ class Scope:
 
     def find(self, name: str, table: str | None) -> list[Visible]:
         found = self.find_here(name, table)
-        if found or self.outside is None or (table and self._has_table_here(table)):
+        if found or self.outside is None:
             return found
-        return self.outside.find(name, table)
+        return self.outside.find(name, table)  # also of a table that is called as one here
 
     def find_here(self, name: str, table: str | None = None) -> list[Visible]:
         return [each for each in self.columns if each.is_called(name, table)]
@@ -54,10 +54,8 @@ class Scope:
         return sorted(each.name for each in self.columns if each.own in own)
 
     def has_table(self, table: str) -> bool:
-        return self._has_table_here(table) or (self.outside is not None and self.outside.has_table(table))
-
-    def _has_table_here(self, table: str) -> bool:
-        return any(each.table.casefold() == table.casefold() for each in self.columns)
+        is_here = any(each.table.casefold() == table.casefold() for each in self.columns)
+        return is_here or (self.outside is not None and self.outside.has_table(table))
 
     def all_of(self, table: str | None) -> list[Visible]:
         """What `*` or `table.*` stands for."""

@@ -6,12 +6,14 @@ they were written; Spark and the compiler look into them later.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from engine.compile.explain_statements import ExplainReader, ExplainStatement
+from engine.compile.dml_statements import DML_WORDS, Dml, DmlReader
+from engine.compile.explain_statements import ExplainStatement
 from engine.compile.options import (
+    ALTER_OPTIONS,
     SOURCE_OPTIONS,
     STREAM_TABLE_OPTIONS,
     SourceOptions,
@@ -19,7 +21,9 @@ from engine.compile.options import (
     Value,
     read_options,
 )
+from engine.compile.source_ddl import AlterSource, DropSourceTable, SourceDdlReader
 from engine.compile.tokens import BEGINNING, Token, position_of, tokenize, within
+from engine.compile.upkeep_statements import UpkeepReader, UpkeepStatement
 from engine.errors import InvalidArgument, Position, TrickleError
 
 
@@ -31,6 +35,18 @@ class CreateStreamTable:
     query_position: Position
     options: StreamTableOptions
     if_not_exists: bool = False
+    or_replace: bool = False
+
+
+@dataclass(frozen=True)
+class AlterStreamTable:
+    """SET (…), AS SELECT …, or both."""
+
+    name: str
+    options: StreamTableOptions
+    query: str | None = None
+    #: where the query begins in the whole text
+    query_position: Position = BEGINNING
 
 
 @dataclass(frozen=True)
@@ -38,12 +54,6 @@ class DropStreamTable:
     name: str
     if_exists: bool = False
     cascade: bool = False
-
-
-@dataclass(frozen=True)
-class RefreshStreamTable:
-    name: str
-    full: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,16 @@ class ShowStreamTables:
 
 @dataclass(frozen=True)
 class ShowSources:
+    pass
+
+
+@dataclass(frozen=True)
+class ShowCdcStatus:
+    pass
+
+
+@dataclass(frozen=True)
+class ShowChangeBuffers:
     pass
 
 
@@ -110,26 +130,19 @@ class Select:
     position: Position
 
 
-@dataclass(frozen=True)
-class Dml:
-    text: str
-    position: Position
-    #: INSERT, UPDATE, DELETE or MERGE
-    kind: str
-    #: the table that it changes, its parts joined by dots
-    target: str
-
-
 Statement = (
     CreateStreamTable
+    | AlterStreamTable
     | DropStreamTable
-    | RefreshStreamTable
+    | UpkeepStatement
     | ExplainStatement
     | PauseStreamTable
     | ResumeStreamTable
     | VerifyStreamTable
     | ShowStreamTables
     | ShowSources
+    | ShowCdcStatus
+    | ShowChangeBuffers
     | CreateSource
     | DropSource
     | CreateView
@@ -137,10 +150,11 @@ Statement = (
     | ShowViews
     | Select
     | Dml
+    | AlterSource
+    | DropSourceTable
 )
 
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
-_DML_WORDS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 
 
 def split_script(text: str) -> tuple[tuple[str, Position], ...]:
@@ -176,7 +190,7 @@ def _shifted(read: Callable[[], tuple[Token, ...]], start: Position) -> tuple[To
         raise
 
 
-class _Parser(ExplainReader):
+class _Parser(UpkeepReader, SourceDdlReader, DmlReader):
     # --- statements ----------------------------------------------------------------------------------------
 
     def statement(self) -> Statement:
@@ -185,23 +199,27 @@ class _Parser(ExplainReader):
             raise self.error("there is no statement", hint="write one, for example SHOW STREAM TABLES")
         if first.is_symbol("(") or first.is_word(*_QUERY_WORDS):
             return self._query_or_dml()
-        if first.is_word(*_DML_WORDS):
-            return self._dml(self.at)
+        if first.is_word(*DML_WORDS):
+            return self.dml(self.at)
         self.one_statement_only()
         verbs: dict[str, Callable[[], Statement]] = {
             "CREATE": self._create,
             "DROP": self._drop,
-            "REFRESH": self._refresh,
+            "REFRESH": self.refresh,
+            "REINITIALIZE": self.reinitialize,
+            "REPAIR": self.repair,
+            "MAINTAIN": self.maintain,
             "EXPLAIN": self.explain,
             "VALIDATE": self.validate,
             "PREVIEW": self.preview,
             "ALTER": self._alter,
             "VERIFY": self._verify,
             "SHOW": self._show,
+            "TRUNCATE": self.truncate,
         }
         verb = verbs.get(first.value.upper()) if first.kind == "word" else None
         if verb is None:
-            known = (*verbs, *_QUERY_WORDS[:3], *_DML_WORDS)
+            known = (*verbs, *_QUERY_WORDS[:3], *DML_WORDS)
             raise self.unexpected("a statement", known)
         self.at += 1
         statement = verb()
@@ -214,34 +232,72 @@ class _Parser(ExplainReader):
         ahead = [token.value.upper() for token in self.tokens[self.at : self.at + 3] if token.kind == "word"]
         if ahead[:1] == ["VIEW"] or ahead == ["OR", "REPLACE", "VIEW"]:
             return self._create_view()
-        self.usage = "CREATE STREAM TABLE [IF NOT EXISTS] name [WITH (…)] AS SELECT …"
-        self.not_yet(("OR", "REPLACE"), "CREATE OR REPLACE", "drop the stream table first, then create it")
+        self.usage = (
+            "CREATE [OR REPLACE] STREAM TABLE [IF NOT EXISTS] name [WITH (…)] [APPEND ONLY] [PARTITION BY (…)] "
+            "AS SELECT …"
+        )
+        or_replace = self.take("OR", "REPLACE")
         for words in (("MATERIALIZED", "VIEW"), ("DYNAMIC", "TABLE")):
             self.not_yet(words, "CREATE " + " ".join(words), f"write {self.usage}")
         if not self.peek().is_word("STREAM"):
             raise self.unexpected("STREAM TABLE, VIEW or SOURCE", ("STREAM", "VIEW", "SOURCE"))
         self.words("STREAM", "TABLE")
+        position = self.position()
         if_not_exists = self.take("IF", "NOT", "EXISTS")
+        if or_replace and if_not_exists:
+            raise InvalidArgument(
+                "OR REPLACE and IF NOT EXISTS contradict each other", position=position, hint="leave one of them out"
+            )
         name = self.name("the stream table")
         given: tuple[tuple[str, Value, Position], ...] = ()
         if self.take("WITH"):
             given = self.option_list()
-        if self.peek().is_word("APPEND"):
-            position = self.position()
-            self.words("APPEND", "ONLY")
-            given = (*given, ("append_only", True, position))
-        if self.peek().is_word("PARTITION", "PARTITION BY", "PARTITIONED"):
-            raise InvalidArgument(
-                "PARTITION BY is not available in this version",
-                position=self.position(),
-                hint="leave it out",
-            )
+        given = (*given, *self._clauses())
         options = read_options(given, STREAM_TABLE_OPTIONS, "a stream table")
         if not self.peek().is_word("AS"):
-            raise self.unexpected("AS", ("AS", "WITH"))
+            raise self.unexpected("AS", ("AS", "WITH", "APPEND", "PARTITION"))
         self.at += 1
         query, position = self.rest("the query")
-        return CreateStreamTable(name, query, position, cast(StreamTableOptions, options), if_not_exists)
+        said = cast(StreamTableOptions, options)
+        return CreateStreamTable(name, query, position, said, if_not_exists, or_replace)
+
+    def _clauses(self) -> Iterator[tuple[str, Value, Position]]:
+        """Options that have words of their own, in any order."""
+        while True:
+            position = self.position()
+            if self.take("APPEND"):
+                self.words("ONLY")
+                yield "append_only", True, position
+            elif self._takes_by("PARTITION", "PARTITIONED"):
+                yield "partition_by", self._columns(), position
+            elif self._takes_by("CLUSTER", "CLUSTERED"):
+                raise InvalidArgument(
+                    "stream tables cannot be clustered",
+                    position=position,
+                    detail="delta-rs writes no clustered tables, and every small change would take a MERGE of Spark's",
+                    hint="PARTITION BY (…) keeps rows together that change together",
+                )
+            else:
+                return
+
+    def _takes_by(self, *words: str) -> bool:
+        """sqlglot reads some words and the BY behind them as one."""
+        said = self.peek().value.upper().split() if self.peek().kind == "word" else []
+        if not said or said[0] not in words:
+            return False
+        self.at += 1
+        if len(said) == 1:
+            self.words("BY")
+        return True
+
+    def _columns(self) -> tuple[str, ...]:
+        self.symbol("(")
+        names = [self.dotted("a column", strings=True)]
+        while not self.peek().is_symbol(")"):
+            self.symbol(",")
+            names.append(self.dotted("a column", strings=True))
+        self.symbol(")")
+        return tuple(names)
 
     def _create_view(self) -> CreateView:
         self.usage = "CREATE [OR REPLACE] VIEW name AS SELECT …"
@@ -282,6 +338,9 @@ class _Parser(ExplainReader):
             self.usage = "DROP VIEW [IF EXISTS] name"
             if_exists = self.take("IF", "EXISTS")
             return DropView(self.name("the view"), if_exists)
+        if self.take("TABLE"):
+            self.usage = "DROP TABLE name"
+            return DropSourceTable(self.dotted("the table"))
         self.usage = "DROP STREAM TABLE [IF EXISTS] name [CASCADE]"
         self.not_yet(("MATERIALIZED", "VIEW"), "DROP MATERIALIZED VIEW", f"write {self.usage}")
         if not self.peek().is_word("STREAM"):
@@ -291,23 +350,27 @@ class _Parser(ExplainReader):
         name = self.name("the stream table")
         return DropStreamTable(name, if_exists, self.flag("CASCADE"))
 
-    def _refresh(self) -> Statement:
-        self.usage = "REFRESH STREAM TABLE name [FULL]"
-        self.words("STREAM", "TABLE")
-        name = self.name("the stream table")
-        return RefreshStreamTable(name, self.flag("FULL"))
-
     def _alter(self) -> Statement:
-        self.usage = "ALTER STREAM TABLE name PAUSE | RESUME"
+        if self.take("TABLE"):
+            return self.alter_source(self.text, self.start)
+        self.usage = "ALTER STREAM TABLE name [SET (…)] [AS SELECT …] | RENAME TO … | PAUSE | RESUME"
         self.words("STREAM", "TABLE")
         name = self.name("the stream table")
-        for word in ("SET", "AS", "RENAME"):
-            self.not_yet((word,), f"ALTER STREAM TABLE … {word}", "drop the stream table and create it anew")
+        if self.take("RENAME"):
+            return self.rename(name)
         if self.take("PAUSE"):
             return PauseStreamTable(name)
         if self.take("RESUME"):
             return ResumeStreamTable(name)
-        raise self.unexpected("PAUSE or RESUME", ("PAUSE", "RESUME"))
+        set_ = self.take("SET")
+        given = self.option_list() if set_ else ()
+        options = cast(StreamTableOptions, read_options(given, ALTER_OPTIONS, "ALTER STREAM TABLE"))
+        if self.take("AS"):
+            return AlterStreamTable(name, options, *self.rest("the query"))
+        if not set_:
+            words = ("SET", "AS", "RENAME", "PAUSE", "RESUME")
+            raise self.unexpected("SET, AS, RENAME, PAUSE or RESUME", words)
+        return AlterStreamTable(name, options)
 
     def _verify(self) -> Statement:
         self.usage = "VERIFY STREAM TABLE name"
@@ -315,13 +378,22 @@ class _Parser(ExplainReader):
         return VerifyStreamTable(self.name("the stream table"))
 
     def _show(self) -> Statement:
-        self.usage = "SHOW STREAM TABLES, SHOW VIEWS, or SHOW SOURCES"
+        self.usage = "SHOW STREAM TABLES, CREATE STREAM TABLE name, VIEWS, SOURCES, CDC STATUS, or CHANGE BUFFERS"
+        if self.take("CREATE"):
+            return self.show_create()
         if self.take("SOURCES"):
             return ShowSources()
         if self.take("VIEWS"):
             return ShowViews()
+        if self.take("CDC"):
+            self.words("STATUS")
+            return ShowCdcStatus()
+        if self.take("CHANGE"):
+            self.words("BUFFERS")
+            return ShowChangeBuffers()
         if not self.peek().is_word("STREAM"):
-            raise self.unexpected("STREAM TABLES, VIEWS or SOURCES", ("STREAM", "VIEWS", "SOURCES"))
+            known = ("STREAM", "CREATE", "VIEWS", "SOURCES", "CDC", "CHANGE")
+            raise self.unexpected("STREAM TABLES, VIEWS, SOURCES, CDC STATUS or CHANGE BUFFERS", known)
         self.words("STREAM", "TABLES")
         return ShowStreamTables()
 
@@ -334,32 +406,9 @@ class _Parser(ExplainReader):
                 depth += 1
             elif token.is_symbol(")"):
                 depth -= 1
-            elif depth == 0 and token.is_word(*_DML_WORDS) and self.tokens[0].is_word("WITH", "FROM"):
-                return self._dml(at)
+            elif depth == 0 and token.is_word(*DML_WORDS) and self.tokens[0].is_word("WITH", "FROM"):
+                return self.dml(at)
             elif depth == 0 and token.is_word("SELECT"):
                 break
         text, position = self.rest("the query")
         return Select(text, position)
-
-    def _dml(self, at: int) -> Dml:
-        self.one_statement_only()
-        text, position = self.rest("the statement")
-        self.at = at
-        kind = self.peek().value.upper()
-        self.at += 1
-        match kind:
-            case "INSERT":
-                self.usage = "INSERT INTO name SELECT … | VALUES …"
-                if not (self.take("INTO") or self.take("OVERWRITE")):
-                    raise self.unexpected("INTO or OVERWRITE", ("INTO", "OVERWRITE"))
-                self.take("TABLE")
-            case "DELETE":
-                self.usage = "DELETE FROM name [WHERE …]"
-                self.words("FROM")
-            case "MERGE":
-                self.usage = "MERGE INTO name USING … ON … WHEN …"
-                self.take("WITH", "SCHEMA", "EVOLUTION")
-                self.words("INTO")
-            case _:
-                self.usage = "UPDATE name SET … [WHERE …]"
-        return Dml(text, position, kind, self.dotted("the table"))

@@ -17,6 +17,7 @@ from engine.config.table import (
     SETTINGS,
     CompileSettings,
     HistorySettings,
+    MaintenanceSettings,
     RefreshSettings,
     SchedulerSettings,
     Setting,
@@ -42,6 +43,7 @@ class Settings:
     sources: SourcesSettings = field(default_factory=SourcesSettings)
     refresh: RefreshSettings = field(default_factory=RefreshSettings)
     compile: CompileSettings = field(default_factory=CompileSettings)
+    maintenance: MaintenanceSettings = field(default_factory=MaintenanceSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
     ui: UiSettings = field(default_factory=UiSettings)
     scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
@@ -122,11 +124,13 @@ def _from_text(setting: Setting, text: str) -> Any:
                 return int(text)
             case "number":
                 return float(text)
+            case "boolean":
+                return {"true": True, "false": False}[text.strip().lower()]
             case "names":
                 return [name for name in text.split(",") if name.strip()]
             case _:
                 return text
-    except ValueError:
+    except (ValueError, KeyError):
         return text  # for _validate to refuse
 
 

@@ -85,6 +85,23 @@ class SourcesSettings:
     poll_interval: str = _setting(
         "30s", "How often databases, and tables that Spark knows by a name, are looked at for changes.", unit="duration"
     )
+    write_wait: str = _setting(
+        "10m", "How long DML on a source waits for its turn, while other DML on it is under way.", unit="duration"
+    )
+    block_source_ddl: bool = _setting(
+        True,
+        "A used column is changed, or a source replaced: suspend the stream table? Otherwise it is rebuilt.",
+    )
+    history_warning: str = _setting(
+        "1d", "Warn when what a stream table has yet to read may be cleaned away sooner than this.", unit="duration"
+    )
+    history_alarm: str = _setting("2h", "The same, from which on it is told as an error.", unit="duration")
+    shared_changes_mb: int = _setting(
+        32,
+        "So much memory may hold changes that several stream tables have to read, so that one of them reads it.",
+        unit="MB",
+        least=0,
+    )
 
 
 @dataclass(frozen=True)
@@ -98,6 +115,12 @@ class RefreshSettings:
     max_driver_delta_rows: int = _setting(
         200_000, "A change of more rows is never collected to the driver.", unit="rows", least=0
     )
+    large_source_mb: int = _setting(
+        8,
+        "What reads more than the change of a source larger than this is computed in steps, each source once.",
+        unit="MB",
+        least=0,
+    )
     max_consecutive_errors: int = _setting(
         3,
         "After so many failures in a row that do not pass by themselves a stream table is suspended.",
@@ -109,10 +132,13 @@ class RefreshSettings:
     )
     max_change_ratio: float = _setting(
         0.5,
-        "In AUTO, a change of more than this share of a source's rows is refreshed fully.",
+        "In AUTO, a change of at least 10,000 rows and more than this share of a source's rows is refreshed fully.",
         unit="share",
         least=0,
         most=1,
+    )
+    immediate_top_k_limit: int = _setting(
+        1000, "IMMEDIATE refuses a query that keeps the first rows of an order, if more than so many.", unit="rows"
     )
 
 
@@ -139,6 +165,20 @@ class CompileSettings:
 
 
 @dataclass(frozen=True)
+class MaintenanceSettings:
+    every_commits: int = _setting(
+        50,
+        "After so many refreshes that wrote, the files of a stream table are put in order when nobody waits; 0: never.",
+        unit="commits",
+        least=0,
+    )
+    compact_to_mb: int = _setting(32, "Smaller files are put together, up to this size.", unit="MB", least=1)
+    vacuum_every: str = _setting(
+        "1d", "How often files are removed that no version within retention consists of; 0s: never.", unit="duration"
+    )
+
+
+@dataclass(frozen=True)
 class HistorySettings:
     retention_days: int = _setting(30, "How long the refresh history is kept.", unit="days", least=1)
 
@@ -156,6 +196,9 @@ class SchedulerSettings:
     lease_timeout_s: float = _setting(
         10.0, "A scheduler that was silent for this long has lost its lease.", unit="s", least=0.1
     )
+    alert_cooldown_seconds: int = _setting(
+        300, "The same alert is raised at most once in so many seconds.", unit="s", least=1
+    )
     drain_timeout_s: float = _setting(
         60.0, "How long a stopping scheduler waits for running refreshes.", unit="s", least=0
     )
@@ -166,7 +209,7 @@ class Setting:
     """One row of the table of settings."""
 
     key: str
-    #: text, choice, integer, number, duration, names or table
+    #: text, choice, integer, number, boolean, duration, names or table
     type: str
     default: Any
     meaning: str
@@ -191,6 +234,7 @@ SECTIONS: dict[str, type] = {
     "sources": SourcesSettings,
     "refresh": RefreshSettings,
     "compile": CompileSettings,
+    "maintenance": MaintenanceSettings,
     "history": HistorySettings,
     "ui": UiSettings,
     "scheduler": SchedulerSettings,
@@ -198,7 +242,13 @@ SECTIONS: dict[str, type] = {
 
 
 def _table_of_settings() -> tuple[Setting, ...]:
-    names: dict[Any, str] = {str: "text", int: "integer", float: "number", tuple[str, ...]: "names"}
+    names: dict[Any, str] = {
+        str: "text",
+        int: "integer",
+        float: "number",
+        bool: "boolean",
+        tuple[str, ...]: "names",
+    }
     table = []
     for section, kind in SECTIONS.items():
         hints = get_type_hints(kind)

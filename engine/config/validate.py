@@ -22,6 +22,10 @@ def validate(setting: Setting, value: Any) -> Any:
             if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
                 raise _bad(setting, value, "a number is needed")
             return _in_range(setting, float(value))
+        case "boolean":
+            if not isinstance(value, bool):
+                raise _bad(setting, value, "true or false is needed")
+            return value
         case "choice":
             if value not in setting.choices:
                 hint = did_you_mean(str(value), setting.choices)

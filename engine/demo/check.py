@@ -22,7 +22,9 @@ PAUSE_S = 1.5
 WRITER_PAUSE_S = 0.4
 
 #: full refreshes that are right even where differential ones are possible
-ACCEPTED_FULL = frozenset({ReasonCode.COST, ReasonCode.NOT_POPULATED, ReasonCode.REQUESTED_FULL})
+ACCEPTED_FULL = frozenset(
+    {ReasonCode.COST, ReasonCode.CHANGE_RATIO, ReasonCode.NOT_POPULATED, ReasonCode.REQUESTED_FULL}
+)
 
 
 @dataclass(frozen=True)

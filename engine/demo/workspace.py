@@ -11,7 +11,7 @@ from engine.demo.rows import TABLES
 from engine.demo.stream_tables import DEFINITIONS, Definition
 from engine.engine import Engine
 from engine.errors import AlreadyExists
-from engine.records import EventKind
+from engine.event_records import EventKind
 from engine.results import CreateResult
 from engine.workspace import Workspace
 

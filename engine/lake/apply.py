@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine.algebra.types import is_float
 from engine.errors import CommitConflict, InternalError, NegativeMultiplicity, Tampered, TrickleError
 from engine.failpoints import FAILPOINTS, Failpoint
-from engine.lake import capabilities, data_files, failures, hold, log, misfits, quoting
+from engine.lake import capabilities, data_files, failures, hold, log, misfits, partitions, quoting
 from engine.lake.stamp import Stamp, find_refresh, foreign_change
 from engine.lake.tables import Pinned, pin
 
@@ -54,32 +54,44 @@ def append(pinned: Pinned, rows: pa.Table, stamp: Stamp) -> Commit:
 
     started = time.perf_counter()
     _refuse_used_sequence(pinned, stamp)
+    partitions.refuse_unfit(pinned.path, rows)
     with _committing(pinned.path, stamp):
         write_deltalake(
             pinned.handle,
             _shaped(pinned, rows),
             mode="append",
             commit_properties=_properties(stamp),
-            writer_properties=_without_float_bounds(pinned),
+            writer_properties=without_float_bounds(pinned),
         )
     return _committed(started, pinned.version + 1, Counts(inserted=rows.num_rows))
 
 
-def merge(pinned: Pinned, change_set: pa.Table, identity: Sequence[str], stamp: Stamp, expected: Counts) -> Commit:
-    """A small change set, from the driver."""
+def merge(
+    pinned: Pinned,
+    change_set: pa.Table,
+    identity: Sequence[str],
+    stamp: Stamp,
+    expected: Counts,
+    within: Sequence[str] = (),
+) -> Commit:
+    """A small change set, from the driver.
+
+    `within` are columns whose values of the change set are those of the stored rows, too: the table's partitions.
+    """
     started = time.perf_counter()
+    partitions.refuse_unfit(pinned.path, change_set)
     _refuse_used_sequence(pinned, stamp)
     names = [column.name for column in pinned.columns]
     with _naming_a_row(lambda: misfits.of_rows(pinned, change_set, identity)), _committing(pinned.path, stamp):
         merger = pinned.handle.merge(
             _shaped(pinned, change_set, with_operation=True),
-            predicate=" AND ".join(f"({_same(column, change_set)})" for column in identity),
+            predicate=" AND ".join(f"({_same(column, change_set)})" for column in dict.fromkeys((*within, *identity))),
             source_alias="s",
             target_alias="t",
             # the source is at hand: its least and greatest keys tell which files need not be read
             streamed_exec=False,
             commit_properties=_properties(stamp),
-            writer_properties=_without_float_bounds(pinned),
+            writer_properties=without_float_bounds(pinned),
         )
         operation = f"s.{quoting.name(OPERATION)}"
         if expected.deleted:
@@ -122,12 +134,15 @@ def merge_frame(
     identity: Sequence[str],
     stamp: Stamp,
     expected: Counts | None = None,
+    within: Sequence[str] = (),
 ) -> Commit:
     """A large change set, by Spark; without `expected` the counts are those that Spark reports."""
     started = time.perf_counter()
     names = [name for name in frame.columns if name != OPERATION]
     view = f"__trickle_merge_{stamp.refresh_id.replace('-', '_')}"
-    condition = " AND ".join(f"t.{quoting.name(name)} <=> s.{quoting.name(name)}" for name in identity)
+    frame = partitions.refusing_unfit(path, frame)
+    same = [f"t.{quoting.name(name)} <=> s.{quoting.name(name)}" for name in dict.fromkeys((*within, *identity))]
+    condition = " AND ".join(filter(None, [partitions.touched(frame, within), *same]))
     updates, inserts = _assignments(names, "U"), _assignments(names, "I")
     clauses = (
         f"MERGE INTO {quoting.table(path)} t USING {quoting.name(view)} s ON {condition}",
@@ -168,6 +183,7 @@ def overwrite_frame(
     stamp: Stamp,
     *,
     new_schema: bool = False,
+    partition_by: Sequence[str] = (),
 ) -> Commit:
     """All rows anew. Properties stay, the Change Data Feed with them, and so does the schema unless told.
 
@@ -180,7 +196,9 @@ def overwrite_frame(
     if takes_files(pinned, never_null) and not new_schema:
         commit = overwrite(pinned, data_files.by_spark(frame, pinned.properties), stamp)
     else:
-        commit = _write_frame(session, path, pinned_version, frame, stamp, "overwrite", new_schema=new_schema)
+        commit = _write_frame(
+            session, path, pinned_version, frame, stamp, "overwrite", new_schema=new_schema, partition_by=partition_by
+        )
     data_files.settle_all(path, stamp)
     return replace(commit, deleted=replaced)
 
@@ -226,12 +244,17 @@ def _write_frame(
     mode: str,
     *,
     new_schema: bool = False,
+    partition_by: Sequence[str] = (),
 ) -> Commit:
     started = time.perf_counter()
     _refuse_newer(path, pinned_version)
+    texts = {name for name in partition_by if dict(frame.dtypes)[name] == "string"}
+    frame = partitions.refusing_unfit(path, frame, sorted(texts))
     with _committing(path, stamp), _stamped(session, stamp):
         writer = frame.write.format("delta").mode(mode)
-        (writer.option("overwriteSchema", "true") if new_schema else writer).save(path)
+        if new_schema:
+            writer = writer.option("overwriteSchema", "true").partitionBy(*partition_by)
+        writer.save(path)
     version, metrics = _found(path, pinned_version, stamp)
     return _committed(started, version, Counts(inserted=int(metrics.get("numOutputRows", 0))))
 
@@ -247,7 +270,7 @@ def _properties(stamp: Stamp) -> CommitProperties:
     )
 
 
-def _without_float_bounds(pinned: Pinned) -> WriterProperties:
+def without_float_bounds(pinned: Pinned) -> WriterProperties:
     """delta-rs leaves NaN out of a file's bounds, by which other readers would leave out rows."""
     from deltalake import ColumnProperties, WriterProperties
 
@@ -302,9 +325,13 @@ def _stamped(session: SparkSession, stamp: Stamp) -> Iterator[None]:
 
 
 @contextmanager
-def saying(session: SparkSession, text: str) -> Iterator[None]:
-    """Commits of this session carry the text, in a place that nobody else uses."""
-    with _set(session, {_USER_METADATA: text}):
+def saying(session: SparkSession, text: str, once: tuple[str, int] | None = None) -> Iterator[None]:
+    """The commit of this session carries the text, and may be one of a row of commits, each of which happens once.
+
+    A number that the table has seen is skipped without a word.
+    """
+    numbered = {} if once is None else {_TXN_APP: once[0], _TXN_VERSION: str(once[1])}
+    with _set(session, {_USER_METADATA: text, **numbered}):
         yield
 
 

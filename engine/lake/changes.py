@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.algebra.nodes import WEIGHT
-from engine.lake import capabilities, differences, failures, log, netting, old_days, quoting, tables, views
+from engine.lake import capabilities, differences, failures, log, netting, old_days, queries, quoting, tables, views
 from engine.lake.commits import ChangeKind, ChangeSummary, files_between
+from engine.lake.shared_changes import SharedChanges
 from engine.records import Column
 
 if TYPE_CHECKING:
@@ -30,9 +31,18 @@ class SourceChange:
     view: str
     #: None where nobody counted
     rows: int | None
-    #: 'delta-rs', 'spark', 'files', 'files by spark' or 'none'
+    #: 'delta-rs', 'spark', 'files', 'files by spark', 'shared' or 'none'
     reader: str
     duration_ms: float
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One of the two: rows of the driver, or what Spark would read."""
+
+    reader: str
+    rows: pa.Table | None = None
+    frame: Any = None
 
 
 def read(
@@ -42,20 +52,82 @@ def read(
     summary: ChangeSummary,
     as_view: str,
     max_driver_rows: int,
+    shared: SharedChanges | None = None,
+    siblings: Sequence[str] | None = None,
 ) -> SourceChange:
-    """The wanted columns of every changed row, with its weight: +1 for what came, -1 for what went."""
+    """The wanted columns of every changed row, with its weight: +1 for what came, -1 for what went.
+
+    `siblings`: columns that others will ask for of the same change; None when nobody will.
+    """
     started = time.perf_counter()
     try:
-        reader, rows, frame = _read(session, path, columns, summary, max_driver_rows)
+        found = _shared(session, path, columns, summary, max_driver_rows, shared, siblings)
+        frame = found.frame
+        if found.rows is not None:
+            frame = local_relation(session, found.rows, _view_schema(path, summary.upto_version, columns))
         frame.createOrReplaceTempView(as_view)
     except Exception as error:
         raise failures.typed(error, f"Reading the changes of {path}") from error
-    return SourceChange(as_view, rows, reader, (time.perf_counter() - started) * 1000)
+    counted = None if found.rows is None else found.rows.num_rows
+    return SourceChange(as_view, counted, found.reader, (time.perf_counter() - started) * 1000)
 
 
 def local_relation(session: SparkSession, rows: pa.Table, schema: StructType) -> Any:
     """Rows of the driver as a relation whose size Spark knows, so that it broadcasts it."""
     return session.createDataFrame(rows, schema=schema)
+
+
+def _shared(
+    session: SparkSession,
+    path: str,
+    columns: Sequence[str],
+    summary: ChangeSummary,
+    max_driver_rows: int,
+    shared: SharedChanges | None,
+    siblings: Sequence[str] | None,
+) -> _Found:
+    """Read once for all who have to read it, where it is small."""
+    if shared is None:
+        return _read(session, path, columns, summary, max_driver_rows)
+    schema = _view_schema(path, summary.upto_version, columns)
+    held = shared.find(path, summary, columns)
+    if held is not None:
+        return _Found("shared", _narrowed(session, held, columns, schema))
+    if siblings is None or summary.rows_estimate > max_driver_rows:
+        return _read(session, path, columns, summary, max_driver_rows)
+    with shared.turn(path):
+        held = shared.find(path, summary, columns)
+        if held is not None:
+            return _Found("shared", _narrowed(session, held, columns, schema))
+        wider = _with_siblings(path, summary, columns, siblings)
+        found = _read(session, path, wider, summary, max_driver_rows)
+        if found.rows is not None:
+            shared.keep(path, summary, found.rows)
+            return _Found(found.reader, _narrowed(session, found.rows, columns, schema))
+    # more rows than it seemed
+    return found if len(wider) == len(columns) else _read(session, path, columns, summary, max_driver_rows)
+
+
+def _with_siblings(path: str, summary: ChangeSummary, columns: Sequence[str], siblings: Sequence[str]) -> Sequence[str]:
+    """Not with nested values, by which the driver does not cancel rows."""
+    types = {column.name: column.type for column in tables.columns(path, summary.upto_version)}
+    wider = list(dict.fromkeys([*columns, *(name for name in siblings if name in types)]))
+    return columns if any(_is_nested(types.get(name, "")) for name in wider) else wider
+
+
+def _is_nested(type_: str) -> bool:
+    return type_.startswith(("array", "map", "struct", "variant"))
+
+
+def _narrowed(session: SparkSession, rows: pa.Table, columns: Sequence[str], schema: StructType) -> pa.Table:
+    """Without the columns that others asked for, rows may cancel each other that differed in these alone."""
+    import pyarrow.compute as pc
+
+    if rows.column_names == [*columns, WEIGHT]:
+        return rows
+    chosen = rows.select([*columns, WEIGHT])
+    least = pc.min(chosen.column(WEIGHT)).as_py()
+    return chosen if least is None or least > 0 else _netted(session, chosen, schema)
 
 
 def _read(
@@ -64,11 +136,11 @@ def _read(
     columns: Sequence[str],
     summary: ChangeSummary,
     max_driver_rows: int,
-) -> tuple[str, int | None, Any]:
+) -> _Found:
     after_version, upto_version = summary.after_version, summary.upto_version
     schema = _view_schema(path, upto_version, columns)
     if summary.kind is ChangeKind.DATALESS:
-        return "none", 0, session.createDataFrame([], schema)
+        return _Found("none", frame=session.createDataFrame([], schema))
     if summary.by_files:
         return _from_files(session, path, columns, summary, max_driver_rows, schema)
     small = summary.rows_estimate <= max_driver_rows
@@ -77,15 +149,12 @@ def _read(
         if rows is not None:
             if summary.kind is not ChangeKind.APPEND:
                 rows = _netted(session, rows, schema)
-            return "delta-rs", rows.num_rows, local_relation(session, rows, schema)
+            return _Found("delta-rs", rows)
     feed = _from_spark(session, path, columns, after_version, upto_version)
     if summary.kind is not ChangeKind.APPEND:
         feed = netting.of_frame(feed)
-    if small:
-        # read once for all the places of the query that need it, and of a known size
-        rows = feed.toArrow()
-        return "spark", rows.num_rows, local_relation(session, rows, schema)
-    return "spark", None, feed
+    rows = _brought(feed, path, summary, max_driver_rows)
+    return _Found("spark", rows) if rows is not None else _Found("spark", frame=feed)
 
 
 def _from_files(
@@ -95,23 +164,30 @@ def _from_files(
     summary: ChangeSummary,
     max_driver_rows: int,
     schema: StructType,
-) -> tuple[str, int | None, Any]:
+) -> _Found:
     files = files_between(path, summary)
     # compacting takes files away, too, although it changes nothing
     cancels = bool(files.went)
     found = differences.here(path, columns, summary, files, max_driver_rows)
     if found is not None:
         rows = _plain(found)
-        rows = _netted(session, rows, schema) if cancels else rows
-        return "files", rows.num_rows, local_relation(session, rows, schema)
+        return _Found("files", _netted(session, rows, schema) if cancels else rows)
     types = {column.name.casefold(): column.type for column in tables.columns(path, summary.upto_version)}
     wanted = [Column(name, types[name.casefold()]) for name in columns]
     frame = differences.by_spark(session, path, wanted, summary, files)
     frame = netting.of_frame(frame) if cancels else frame
+    brought = _brought(frame, path, summary, max_driver_rows)
+    return _Found("files by spark", brought) if brought is not None else _Found("files by spark", frame=frame)
+
+
+def _brought(frame: Any, path: str, summary: ChangeSummary, max_driver_rows: int) -> pa.Table | None:
+    """To the driver: read once for all the places of the query that need it, and of a known size."""
     if summary.rows_estimate <= max_driver_rows:
-        rows = frame.toArrow()
-        return "files by spark", rows.num_rows, local_relation(session, rows, schema)
-    return "files by spark", None, frame
+        return frame.toArrow()
+    if summary.kind is ChangeKind.OVERWRITE:
+        # most of an overwrite is often what was there before, and has cancelled
+        return queries.collect_at_most(frame, max_driver_rows, f"reading the changes of {path}")
+    return None
 
 
 def _netted(session: SparkSession, rows: pa.Table, schema: StructType) -> pa.Table:

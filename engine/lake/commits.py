@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from engine.errors import SourceHistoryLost
-from engine.lake import log, polled, tables, views
+from engine.lake import log, polled, tables, undo, views
 from engine.lake.tables import CDF_PROPERTY, is_on
 from engine.records import Column, SourceVersion
 
@@ -46,11 +46,16 @@ class CommitChange:
     operation: str
     #: rows that the Change Data Feed has for it: an update counts twice
     rows_estimate: int
+    #: how many rows more there are after it; None where nobody counted
+    balance: int | None
     bytes: int
     has_change_files: bool
     deletion_vectors: bool
     #: the files that the Change Data Feed of this commit is made of, as the log names them
     files: tuple[str, ...]
+    #: which DML through Trickle it is, and which one it takes back
+    dml: str | None = None
+    undoes: str | None = None
 
     @property
     def delta_rs_is_right(self) -> bool:
@@ -81,14 +86,29 @@ class ChangeSummary:
     table_id_after: str | None = None
     #: it is read from the files that only one of the versions has, and not from what writers recorded
     by_files: bool = False
+    #: which commits the versions are; None where nobody asked
+    ends: tuple[SourceVersion, SourceVersion] | None = None
 
     @property
     def kind(self) -> ChangeKind:
         return max((commit.kind for commit in self.commits), default=ChangeKind.DATALESS)
 
     @property
+    def only_grew(self) -> bool:
+        """By what anybody meant to do: DML that was taken back was not meant, nor was taking it back."""
+        undone = {commit.undoes for commit in self.commits} - {None}
+        meant = (commit.kind for commit in self.commits if commit.undoes is None and commit.dml not in undone)
+        return max(meant, default=ChangeKind.DATALESS) <= ChangeKind.APPEND
+
+    @property
     def rows_estimate(self) -> int:
         return sum(commit.rows_estimate for commit in self.commits)
+
+    @property
+    def balance(self) -> int | None:
+        """How many rows more there are after it; None where nobody counted."""
+        found = [commit.balance for commit in self.commits]
+        return sum(each for each in found if each is not None) if None not in found else None
 
     @property
     def bytes(self) -> int:
@@ -105,6 +125,14 @@ class ChangeSummary:
     @property
     def schema_changed(self) -> bool:
         return self.columns_before != self.columns_after
+
+    @property
+    def lost_columns(self) -> bool:
+        """Are columns of before gone, of another type, or others under the same name?"""
+        after = {column.name: column.type for column in self.columns_after or ()}
+        return bool(self.exchanged) or any(
+            after.get(column.name) != column.type for column in self.columns_before or ()
+        )
 
     @property
     def delta_rs_is_right(self) -> bool:
@@ -247,15 +275,21 @@ def _classified(path: str, version: int, found: list[dict[str, Any]]) -> CommitC
     else:
         kind = ChangeKind.APPEND
     files = change_files or [*added, *removed]
+    rows, balance = _rows(path, info, added, removed, change_files)
+    if looked is not None:
+        rows, balance = looked.came + looked.went, looked.came - looked.went
     return CommitChange(
         version,
         kind,
         info.operation,
-        looked.came + looked.went if looked is not None else _rows(path, info, added, removed, change_files),
+        rows,
+        balance,
         sum(int(file.get("size") or 0) for file in files),
         bool(change_files),
         vectors,
         tuple(str(file["path"]) for file in files),
+        undo.mark_of_dml(info.user_metadata),
+        undo.mark_of_undoing(info.user_metadata),
     )
 
 
@@ -266,6 +300,8 @@ def _changes(file: dict[str, Any] | None) -> bool:
 def _is_overwrite(info: log.CommitInfo, added: list[dict[str, Any]], change_files: list[dict[str, Any]]) -> bool:
     """Commits that put one state of the table in the place of another."""
     operation = info.operation.upper()
+    if undo.is_undo(info.user_metadata):
+        return False
     if operation in ("RESTORE", "TRUNCATE", "CLONE") or "REPLACE TABLE" in operation:
         return True
     if operation == "WRITE":
@@ -282,17 +318,19 @@ def _rows(
     added: list[dict[str, Any]],
     removed: list[dict[str, Any]],
     change_files: list[dict[str, Any]],
-) -> int:
+) -> tuple[int, int | None]:
+    """Changed, and more than before."""
     said = _rows_said(info)
+    balance = _balance_said(info)
     if change_files:
-        return said or _counted(path, change_files)
+        return said or _counted(path, change_files), balance if said else None
     live: dict[str, int] = {}
     for file, sign in (*((file, 1) for file in added), *((file, -1) for file in removed)):
         path_of_file = str(file["path"])
         live[path_of_file] = live.get(path_of_file, 0) + sign * _rows_of_file(path, file)
     found = sum(map(abs, live.values()))
     # files that were rewritten as a whole carry most of their rows along
-    return min(said, found) if said else found
+    return min(said, found) if said else found, balance if said else sum(live.values())
 
 
 def _rows_of_file(path: str, file: dict[str, Any]) -> int:
@@ -306,22 +344,33 @@ def _rows_of_file(path: str, file: dict[str, Any]) -> int:
     return max(0, int(counted) - int(vector.get("cardinality") or 0))
 
 
+#: what commits of these operations count, how many rows of a change that is, and how many more rows there are by it
+_METRICS = {
+    "UPDATE": (("numUpdatedRows", 2, 0), ("num_updated_rows", 2, 0)),
+    "DELETE": (("numDeletedRows", 1, -1), ("num_deleted_rows", 1, -1)),
+    "MERGE": (
+        ("numTargetRowsInserted", 1, 1),
+        ("numTargetRowsUpdated", 2, 0),
+        ("numTargetRowsDeleted", 1, -1),
+        ("num_target_rows_inserted", 1, 1),
+        ("num_target_rows_updated", 2, 0),
+        ("num_target_rows_deleted", 1, -1),
+    ),
+}
+
+
 def _rows_said(info: log.CommitInfo) -> int:
-    """Counted by the commit itself; 0 where it does not say."""
-    metrics = info.metrics
-    counted = {
-        "UPDATE": (("numUpdatedRows", 2), ("num_updated_rows", 2)),
-        "DELETE": (("numDeletedRows", 1), ("num_deleted_rows", 1)),
-        "MERGE": (
-            ("numTargetRowsInserted", 1),
-            ("numTargetRowsUpdated", 2),
-            ("numTargetRowsDeleted", 1),
-            ("num_target_rows_inserted", 1),
-            ("num_target_rows_updated", 2),
-            ("num_target_rows_deleted", 1),
-        ),
-    }.get(info.operation.upper(), ())
-    return sum(int(metrics[name]) * times for name, times in counted if str(metrics.get(name, "")).isdigit())
+    """Changed rows, counted by the commit itself; 0 where it does not say."""
+    return sum(count * rows for count, rows, _ in _metrics(info))
+
+
+def _balance_said(info: log.CommitInfo) -> int:
+    return sum(count * more for count, _, more in _metrics(info))
+
+
+def _metrics(info: log.CommitInfo) -> list[tuple[int, int, int]]:
+    known, said = _METRICS.get(info.operation.upper(), ()), info.metrics
+    return [(int(said[name]), rows, more) for name, rows, more in known if str(said.get(name, "")).isdigit()]
 
 
 def _counted(path: str, files: list[dict[str, Any]]) -> int:

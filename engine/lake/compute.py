@@ -13,12 +13,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from engine.algebra.nodes import Node
-from engine.lake import apply, changes, meaning, opinion, queries, quoting, sql_functions, tables, views
+from engine.lake import apply, changes, meaning, opinion, queries, quoting, sql_functions, tables, upkeep, views
 from engine.lake import polled as polling
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.commits import ChangeSummary
 from engine.lake.opinion import Opinion
 from engine.lake.polled import Poll
+from engine.lake.shared_changes import SharedChanges
 from engine.lake.sql_functions import SqlFunction
 from engine.lake.stamp import Stamp
 from engine.records import Column, Evaluated, Polled
@@ -36,6 +37,8 @@ class QueryStep:
 
     view: str
     sql: str
+    #: most likely few rows, whose number is worth knowing
+    is_few: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,20 @@ class Result(Protocol):
     def append(self, path: str, pinned_version: int, stamp: Stamp) -> Commit: ...
 
     def merge(
-        self, path: str, pinned_version: int, identity: Sequence[str], stamp: Stamp, expected: Counts
-    ) -> Commit: ...
+        self,
+        path: str,
+        pinned_version: int,
+        identity: Sequence[str],
+        stamp: Stamp,
+        expected: Counts,
+        within: Sequence[str] = (),
+    ) -> Commit:
+        """`within` are columns by whose values stored rows are found only where the change set has these values."""
 
-    def overwrite(self, path: str, pinned_version: int, stamp: Stamp, *, new_schema: bool) -> Commit: ...
+    def overwrite(
+        self, path: str, pinned_version: int, stamp: Stamp, *, new_schema: bool, partition_by: Sequence[str] = ()
+    ) -> Commit:
+        """All rows anew. Only with a `new_schema` columns and partitions become others."""
 
 
 class Compute(Protocol):
@@ -117,13 +130,24 @@ class Compute(Protocol):
         """By whom and by what a query would be computed that asks for that."""
 
     def create_table(
-        self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str
+        self,
+        path: str,
+        columns: Sequence[Column],
+        properties: Mapping[str, str],
+        comment: str,
+        partition_by: Sequence[str] = (),
     ) -> None: ...
 
     def enable_cdf(self, path: str) -> int: ...
 
     def poll(self, copy: str, polled: Polled) -> Poll:
         """Brings the copy of what is no Delta table to what is there now."""
+
+    def compact(self, path: str) -> None:
+        """Small files become few; no row changes."""
+
+    def vacuum(self, path: str, kept_hours: int) -> None:
+        """Files go that no version of so many hours consists of."""
 
     def show_empty(self, view: str, columns: Sequence[Column]) -> None: ...
 
@@ -133,9 +157,18 @@ class Compute(Protocol):
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None: ...
 
     def show_change(
-        self, view: str, path: str, columns: Sequence[str], summary: ChangeSummary, max_driver_rows: int
+        self,
+        view: str,
+        path: str,
+        columns: Sequence[str],
+        summary: ChangeSummary,
+        max_driver_rows: int,
+        siblings: Sequence[str] | None = None,
     ) -> int | None:
-        """The weighted rows of a change; how many, where somebody counted."""
+        """The weighted rows of a change; how many, where somebody counted.
+
+        `siblings`: columns that others will ask for of the same change; None when nobody will.
+        """
 
     def show_before(self, view: str, now: str, change: str, columns: Sequence[Column]) -> None:
         """A relation as it was before a change, from two views: as it is, and what changed."""
@@ -155,8 +188,9 @@ class Compute(Protocol):
 
 
 class SparkCompute:
-    def __init__(self, host: SparkHost) -> None:
+    def __init__(self, host: SparkHost, shared: SharedChanges | None = None) -> None:
         self._host = host
+        self._shared = shared
 
     def wait_ready(self) -> None:
         self._host.start()
@@ -189,14 +223,27 @@ class SparkCompute:
     def evaluates(self, at: datetime) -> Evaluated:
         return meaning.evaluates(self._session, at)
 
-    def create_table(self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str) -> None:
-        tables.create(self._session, path, columns, properties, comment)
+    def create_table(
+        self,
+        path: str,
+        columns: Sequence[Column],
+        properties: Mapping[str, str],
+        comment: str,
+        partition_by: Sequence[str] = (),
+    ) -> None:
+        tables.create(self._session, path, columns, properties, comment, partition_by)
 
     def enable_cdf(self, path: str) -> int:
         return tables.enable_cdf(self._session, path)
 
     def poll(self, copy: str, polled: Polled) -> Poll:
         return polling.poll(self._session, copy, polled)
+
+    def compact(self, path: str) -> None:
+        upkeep.compact(self._session, path)
+
+    def vacuum(self, path: str, kept_hours: int) -> None:
+        upkeep.vacuum(self._session, path, kept_hours)
 
     def show_empty(self, view: str, columns: Sequence[Column]) -> None:
         views.empty(self._session, view, columns)
@@ -208,9 +255,15 @@ class SparkCompute:
         views.of_version(self._session, view, path, version, columns)
 
     def show_change(
-        self, view: str, path: str, columns: Sequence[str], summary: ChangeSummary, max_driver_rows: int
+        self,
+        view: str,
+        path: str,
+        columns: Sequence[str],
+        summary: ChangeSummary,
+        max_driver_rows: int,
+        siblings: Sequence[str] | None = None,
     ) -> int | None:
-        return changes.read(self._session, path, columns, summary, view, max_driver_rows).rows
+        return changes.read(self._session, path, columns, summary, view, max_driver_rows, self._shared, siblings).rows
 
     def show_before(self, view: str, now: str, change: str, columns: Sequence[Column]) -> None:
         views.of_before(self._session, view, now, change, columns)
@@ -245,7 +298,7 @@ class SparkCompute:
 
     def _run(self, query: Query, doing: str, small: bool) -> DataFrame:
         queries.tune(self._session, small=small)
-        with queries.steps(self._session, ((step.view, step.sql) for step in query.steps), doing):
+        with queries.steps(self._session, query.steps, doing):
             return queries.run(self._session, query.sql, doing)
 
 
@@ -283,11 +336,23 @@ class SparkResult:
     def append(self, path: str, pinned_version: int, stamp: Stamp) -> Commit:
         return apply.append_frame(self._session, path, pinned_version, self._frame, stamp)
 
-    def merge(self, path: str, pinned_version: int, identity: Sequence[str], stamp: Stamp, expected: Counts) -> Commit:
-        return apply.merge_frame(self._session, path, pinned_version, self._frame, identity, stamp, expected)
+    def merge(
+        self,
+        path: str,
+        pinned_version: int,
+        identity: Sequence[str],
+        stamp: Stamp,
+        expected: Counts,
+        within: Sequence[str] = (),
+    ) -> Commit:
+        return apply.merge_frame(self._session, path, pinned_version, self._frame, identity, stamp, expected, within)
 
-    def overwrite(self, path: str, pinned_version: int, stamp: Stamp, *, new_schema: bool) -> Commit:
-        return apply.overwrite_frame(self._session, path, pinned_version, self._frame, stamp, new_schema=new_schema)
+    def overwrite(
+        self, path: str, pinned_version: int, stamp: Stamp, *, new_schema: bool, partition_by: Sequence[str] = ()
+    ) -> Commit:
+        return apply.overwrite_frame(
+            self._session, path, pinned_version, self._frame, stamp, new_schema=new_schema, partition_by=partition_by
+        )
 
     def _with(self, frame: DataFrame) -> Result:
         return SparkResult(self._session, frame, self._doing)

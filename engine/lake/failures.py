@@ -20,8 +20,6 @@ from engine.errors import (
     NegativeMultiplicity,
     NotFound,
     PermissionDenied,
-    Position,
-    QueryParseError,
     RefreshCancelled,
     RefreshFailed,
     SparkUnavailable,
@@ -36,6 +34,8 @@ STARTS_AGAIN = "The next refresh or query starts Spark again"
 
 #: stands in the error of a merge that met a row it must not meet
 REFUSED = "trickle_refused"
+#: the same of a row that has no place in any partition; behind it stands the column
+UNFIT = "trickle_unfit_partition"
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -54,15 +54,30 @@ _CONFLICTS = {
 }
 _ACCESS = {"AccessDeniedException", "AccessControlException", "ReadOnlyFileSystemException"}
 _CANCELLED = {"SPARK_JOB_CANCELLED", "OPERATION_CANCELED"}
+#: what an expression meets while it is computed, under Spark's ANSI rules
+_BY_VALUES = {
+    "SparkArithmeticException",
+    "SparkArrayIndexOutOfBoundsException",
+    "SparkDateTimeException",
+    "SparkIllegalArgumentException",
+    "SparkNumberFormatException",
+    "SparkRuntimeException",
+}
+#: by Spark's name of it
+_WAYS_AROUND = {
+    "DIVIDE_BY_ZERO": "NULLIF(divisor, 0) as the divisor, or try_divide(), makes NULL of it.",
+    "CAST_INVALID_INPUT": "try_cast() makes NULL of what is no such value.",
+    "CAST_OVERFLOW": "Cast to a wider type; try_cast() makes NULL of what does not fit.",
+    "CANNOT_PARSE_TIMESTAMP": "try_to_timestamp() makes NULL of what is none.",
+    "ARITHMETIC_OVERFLOW": "Cast to a wider type, DECIMAL(38, s) say; try_add() and try_sum() make NULL of it.",
+    "NUMERIC_VALUE_OUT_OF_RANGE": "Cast to a wider type, DECIMAL(38, s) say; try_cast() makes NULL of it.",
+    "INVALID_ARRAY_INDEX": "get(list, index) makes NULL of it.",
+    "SCALAR_SUBQUERY_TOO_MANY_ROWS": "Take max(…) of it, or LIMIT 1 with an ORDER BY.",
+    "USER_RAISED_EXCEPTION": "The query raises it itself; a subquery that stands for a value may have several rows.",
+}
 _MULTIPLE_MATCHES = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 #: with column mapping and a Change Data Feed
 _COLUMNS_STAY = "DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION"
-_UNKNOWN_TABLE = (
-    "TABLE_OR_VIEW_NOT_FOUND",
-    "DELTA_PATH_DOES_NOT_EXIST",
-    "PATH_NOT_FOUND",
-    "DELTA_TABLE_NOT_FOUND",
-)
 
 
 def typed(error: BaseException, doing: str, path: str | Path | None = None) -> TrickleError:
@@ -83,6 +98,8 @@ def typed(error: BaseException, doing: str, path: str | Path | None = None) -> T
             detail=_refusal(text),
             hint="Verify the stream table, then reinitialize it.",
         )
+    if UNFIT in text:
+        return unfit(text.split(UNFIT, 1)[1].split("|")[1])
     if _no_space(text, path):
         return _full(doing, text)
     if _is_denied(text, path):
@@ -116,55 +133,6 @@ def cut_off(error: BaseException, doing: str) -> SparkUnavailable:
     )
 
 
-#: of what Spark says of a query, by the first part of its name
-_WAYS_OUT = {
-    "AMBIGUOUS_REFERENCE": "Say which is meant, as in table.column.",
-    "DATATYPE_MISMATCH": "Cast one of the sides.",
-    "GROUP_BY_AGGREGATE": "Group by what is aggregated, not by the aggregate.",
-    "INCOMPATIBLE_COLUMN_TYPE": "Cast the column in one of the branches.",
-    "INVALID_WHERE_CONDITION": "Conditions on aggregates and windows belong into HAVING and QUALIFY.",
-    "MISSING_AGGREGATION": "Add the column to GROUP BY, or take any_value() of it.",
-    "MISSING_GROUP_BY": "Add GROUP BY with the columns that are not aggregated.",
-    "NUM_COLUMNS_MISMATCH": "Give all branches the same columns; NULL AS name fills a gap.",
-    "WRONG_NUM_ARGS": "Look up the function's arguments: DESCRIBE FUNCTION in Spark tells them.",
-}
-
-
-def of_query(error: BaseException, query: str) -> TrickleError:
-    """The typed error for a query that Spark does not accept, with the place where Spark gives one."""
-    condition = _condition(error) or ""
-    place = _position(error, query)
-    parameters = _parameters(error)
-    root = condition.split(".")[0]
-    if root in _UNKNOWN_TABLE:
-        name = (parameters.get("relationName") or parameters.get("path") or "").replace("`", "")
-        return NotFound(
-            f"There is no table {name}." if name else "The query names a table that does not exist.",
-            detail=_headline(error),
-            hint="`trickle source add NAME --path P` makes a Delta table known; SHOW SOURCES lists what is.",
-            position=place,
-        )
-    if root.startswith("UNRESOLVED_"):
-        name = (parameters.get("objectName") or parameters.get("routineName") or "").replace("`", "")
-        known = (parameters.get("proposal") or "").replace("`", "")
-        kind = "function" if "ROUTINE" in root else "column"
-        return QueryParseError(
-            f"There is no {kind} {name}." if name else f"The query names a {kind} that does not exist.",
-            detail=_headline(error),
-            hint=f"Did you mean one of: {known}?" if known else f"Only a {kind} that Spark knows can be named.",
-            position=place,
-        )
-    if type(error).__name__ == "ParseException":
-        refused = QueryParseError("This is not SQL.", detail=_headline(error), position=place)
-        refused.by_parser = True
-        return refused
-    if type(error).__name__ == "AnalysisException" or root == "INTERNAL_ERROR":
-        hint = _WAYS_OUT.get(root, "The detail is Spark's own message; the same SELECT fails in Spark.")
-        return QueryParseError("Spark does not accept this query.", detail=_headline(error), hint=hint, position=place)
-    failure = typed(error, "The analysis of the query")
-    return failure if failure.position or not place else _placed(failure, place)
-
-
 def _of_system(error: OSError, doing: str, path: str | Path | None) -> TrickleError:
     if error.errno in _FULL or _no_space(str(error), path):
         return _full(doing, str(error))
@@ -175,13 +143,13 @@ def _of_system(error: OSError, doing: str, path: str | Path | None) -> TrickleEr
 
 def _of_spark(error: BaseException, doing: str) -> TrickleError:
     names = _java_classes(error)
-    condition = _condition(error) or ""
+    condition = condition_of(error) or ""
     if names & _CONFLICTS or "CONCURRENT" in condition:
-        return CommitConflict(f"{doing} met another commit.", detail=_headline(error))
+        return CommitConflict(f"{doing} met another commit.", detail=headline(error))
     if condition in _CANCELLED:
         return RefreshCancelled(f"{doing} was cancelled.")
     if condition == _MULTIPLE_MATCHES:
-        return _twice(doing, _headline(error))
+        return _twice(doing, headline(error))
     if condition == _COLUMNS_STAY:
         return RefreshFailed(
             f"{doing} failed: its columns cannot be put right together with its rows.",
@@ -189,14 +157,27 @@ def _of_spark(error: BaseException, doing: str) -> TrickleError:
             hint="Bring its columns back with ALTER TABLE and refresh it fully, or drop it and create it again.",
         )
     if names & _ACCESS:
-        return _denied(doing, _headline(error))
+        return _denied(doing, headline(error))
     if "OutOfMemoryError" in names:
         return RefreshFailed(
             f"{doing} ran out of memory.",
-            detail=_headline(error),
+            detail=headline(error),
             hint="Raise spark.driver_memory in trickle.toml.",
         )
+    if names & _BY_VALUES:
+        return _by_a_value(error)
     return RefreshFailed(f"{doing} failed.", detail=_innermost(error))
+
+
+def _by_a_value(error: BaseException) -> RefreshFailed:
+    """The query itself fails on a row of its sources, as it would when somebody runs it."""
+    said = _innermost(error)
+    way = next((way for condition, way in _WAYS_AROUND.items() if f"[{condition}" in said), None)
+    return RefreshFailed(
+        "The query fails on a value in its sources.",
+        detail=said,
+        hint=way or "Functions whose names begin with try_ give NULL for what others refuse.",
+    )
 
 
 def _of_delta_rs(error: BaseException, doing: str) -> TrickleError:
@@ -272,6 +253,14 @@ def _plain(said: str) -> str:
     return " ".join(text.split())[:1000]
 
 
+def unfit(column: str) -> RefreshFailed:
+    return RefreshFailed(
+        f"A row has a text in {column} by which it cannot be partitioned.",
+        detail="Delta reads an empty text, and __HIVE_DEFAULT_PARTITION__, as NULL where a partition is named.",
+        hint=f"Write NULLIF({column}, '') in the query, or partition by another column.",
+    )
+
+
 def _refusal(text: str) -> str:
     """Which operation met what: the marker is followed by the operation."""
     tail = text.lower().split(REFUSED, 1)[1]
@@ -294,7 +283,7 @@ def is_lost_connection(error: BaseException) -> bool:
     return kind.__module__.startswith("py4j") and kind.__name__ in ("Py4JNetworkError", "Py4JError")
 
 
-def _origin(error: BaseException) -> Any:
+def origin_of(error: BaseException) -> Any:
     return getattr(error, "_origin", None) or getattr(error, "java_exception", None)
 
 
@@ -302,7 +291,7 @@ def _causes(error: BaseException) -> Iterator[Any]:
     """A Java exception and what caused it; nothing when the JVM dies while it is asked."""
     from py4j.protocol import Py4JError
 
-    current = _origin(error)
+    current = origin_of(error)
     for _ in range(12):  # causes may form a ring
         if current is None:
             return
@@ -329,7 +318,7 @@ def _java_classes(error: BaseException) -> set[str]:
     return names
 
 
-def _condition(error: BaseException) -> str | None:
+def condition_of(error: BaseException) -> str | None:
     """Spark's name of what happened, from the outermost exception that has one."""
     from py4j.protocol import Py4JError
 
@@ -343,50 +332,12 @@ def _condition(error: BaseException) -> str | None:
     return None
 
 
-def _parameters(error: BaseException) -> dict[str, str]:
-    from py4j.protocol import Py4JError
-
-    origin = _origin(error)
-    try:
-        return dict(origin.getMessageParameters() or {}) if origin is not None else {}
-    except Py4JError:  # not one of Spark's exceptions
-        return {}
-
-
-def _position(error: BaseException, query: str) -> Position | None:
-    """Spark counts characters from 0 over the text that it was given."""
-    from py4j.protocol import Py4JError
-
-    origin = _origin(error)
-    if origin is None:
-        return None
-    try:
-        if type(error).__name__ == "ParseException":
-            place = origin.start()
-            line, column = place.line(), place.startPosition()
-            if line.isDefined() and column.isDefined():
-                return Position(int(line.get()), int(column.get()) + 1)
-        for context in origin.getQueryContext():
-            start = int(context.startIndex())
-            if 0 <= start <= len(query):
-                before = query[:start]
-                return Position(before.count("\n") + 1, start - before.rfind("\n"))
-    except Py4JError:  # this exception knows no place
-        return None
-    return None
-
-
-def _placed(error: TrickleError, place: Position) -> TrickleError:
-    error.position = place
-    return error
-
-
-def _headline(error: BaseException) -> str:
+def headline(error: BaseException) -> str:
     """Spark's message without the plan and the stack that follow it."""
     from py4j.protocol import Py4JError
 
     # asked from the Java exception itself: PySpark cannot render Delta's messages
-    origin = _origin(error)
+    origin = origin_of(error)
     try:
         text = str(origin.getMessage() if origin is not None else error)
     except Py4JError:
@@ -401,7 +352,9 @@ def _first_lines(text: str) -> str:
             break
         if line.strip():
             lines.append(line.strip())
-    return " ".join(lines)[:1000]
+        if "SQLSTATE: " in line:
+            break  # what follows is a plan
+    return " ".join(lines).rstrip(";")[:1000]
 
 
 def _innermost(error: BaseException) -> str:
@@ -411,7 +364,7 @@ def _innermost(error: BaseException) -> str:
     """
     from py4j.protocol import Py4JError
 
-    found = _headline(error)
+    found = headline(error)
     for cause in _causes(error):
         try:
             if cause.getCondition():

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from engine.errors import CommitConflict, NotFound
+from engine.files import locked
 from engine.lake import log
 
 #: says whose stream table it is that lies in a folder
@@ -53,7 +54,7 @@ def _held(folder: Path, how: int) -> Iterator[None]:
     while True:
         handle = _opened(folder)
         try:
-            if _locked(handle, how) and _is_there(folder, handle):
+            if locked(handle, how) and _is_there(folder, handle):
                 yield
                 return
         finally:
@@ -72,14 +73,6 @@ def _opened(folder: Path) -> int:
         return os.open(folder, os.O_RDONLY)
     except FileNotFoundError:
         raise _gone(folder) from None
-
-
-def _locked(handle: int, how: int) -> bool:
-    try:
-        fcntl.flock(handle, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _is_there(folder: Path, handle: int) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.lake import failures
+from engine.lake import query_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,4 +53,4 @@ def of(session: SparkSession, sql: str) -> Opinion:
             words=changed(rules.SpecialDatetimeValues),
         )
     except Exception as error:
-        raise failures.of_query(error, sql) from error
+        raise query_failures.of_query(error, sql) from error

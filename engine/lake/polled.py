@@ -10,16 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.algebra.nodes import WEIGHT
-from engine.errors import InvalidArgument, SourceDropped
-from engine.lake import apply, failures, log, netting, tables
-from engine.lake.tables import ILLEGAL_IN_NAMES
+from engine.errors import CommitConflict, InvalidArgument, SourceDropped
+from engine.failpoints import FAILPOINTS, Failpoint
+from engine.lake import apply, failures, log, netting, polled_merge, tables
+from engine.lake.tables import CDF_PROPERTY, ILLEGAL_IN_NAMES
 from engine.records import Column, Polled
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ _WITHOUT_TYPES = ("csv", "json", "text")
 _USUAL: Mapping[str, Mapping[str, str]] = {"csv": {"header": "true"}}
 #: where a commit says what it is
 _KEY = "trickle_poll"
+#: a copy is ours: its changes are recorded, and a row that goes rewrites no file
+_STORAGE: Mapping[str, str] = {CDF_PROPERTY: "true", "delta.enableDeletionVectors": "true"}
 
 
 @dataclass(frozen=True)
@@ -103,13 +107,13 @@ def _first(session: SparkSession, copy: str, polled: Polled) -> Poll:
     if not there.columns:
         raise InvalidArgument(f"{polled.place} has no columns", hint="is it of this format?")
     odd = any(char in name for name in there.columns for char in ILLEGAL_IN_NAMES)
-    properties = {"delta.columnMapping.mode": "name"} if odd else {}
+    properties = dict(_STORAGE) | ({"delta.columnMapping.mode": "name"} if odd else {})
     columns = tuple(Column(field.name, tables.spelled_by_spark(field.dataType)) for field in there.schema.fields)
     tables.create(session, copy, columns, properties)
     rows = there.persist()
     try:
         made = Poll(rows.count(), 0)
-        with _saying(session, made):
+        with _committed(session, copy, 0, made):
             rows.write.format("delta").mode("append").save(copy)
     finally:
         rows.unpersist()
@@ -117,31 +121,38 @@ def _first(session: SparkSession, copy: str, polled: Polled) -> Poll:
 
 
 def _again(session: SparkSession, copy: str, polled: Polled) -> Poll:
-    """A copy that only gets rows is appended to, so that whatever reads it knows that nothing went."""
-    was = session.read.format("delta").load(copy)
-    there = _there(session, polled, was)
-    if there.schema.simpleString() != was.schema.simpleString():
-        return _with_other_columns(session, copy, there)
-    changed = netting.of_frame(netting.weighted(there, 1).unionAll(netting.weighted(was, -1))).persist()
+    """What differs, and nothing else, is committed: whoever reads the copy has as much to do as there is to tell."""
+    version = log.newest_version(copy)
+    was = session.read.format("delta").option("versionAsOf", version).load(copy)
+    # read once: it may be written to while it is looked at
+    there = _there(session, polled, was).persist()
+    changed = None
     try:
+        if there.schema.simpleString() != was.schema.simpleString():
+            return _with_other_columns(session, copy, version, there)
+        changed = netting.of_frame(netting.weighted(there, 1).unionAll(netting.weighted(was, -1))).persist()
         counted = {row[WEIGHT]: row["count"] for row in changed.groupBy(WEIGHT).count().collect()}
         found = Poll(counted.get(1, 0), counted.get(-1, 0))
         if not found.changed:
             return found
-        with _saying(session, found):
-            if found.went:
-                there.write.format("delta").mode("overwrite").save(copy)
-            else:
+        with _committed(session, copy, version, found):
+            if not found.went:
                 changed.drop(WEIGHT).write.format("delta").mode("append").save(copy)
+            elif polled_merge.fits(was, found.came + found.went, tables.pin(copy, version).rows()):
+                polled_merge.run(session, copy, was, changed)
+            else:
+                there.write.format("delta").mode("overwrite").save(copy)
         return found
     finally:
-        changed.unpersist()
+        there.unpersist()
+        if changed is not None:
+            changed.unpersist()
 
 
-def _with_other_columns(session: SparkSession, copy: str, there: DataFrame) -> Poll:
+def _with_other_columns(session: SparkSession, copy: str, version: int, there: DataFrame) -> Poll:
     """All of it is another than before, as far as anybody can tell."""
     found = Poll(there.count(), tables.pin(copy).rows())
-    with _saying(session, found):
+    with _committed(session, copy, version, found):
         there.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(copy)
     return found
 
@@ -157,5 +168,25 @@ def _there(session: SparkSession, polled: Polled, known: DataFrame | None) -> Da
     return reader.options(**polled.options).load(polled.place)
 
 
-def _saying(session: SparkSession, found: Poll) -> AbstractContextManager[None]:
-    return apply.saying(session, json.dumps({_KEY: {"came": found.came, "went": found.went}}))
+@contextmanager
+def _committed(session: SparkSession, copy: str, version: int, found: Poll) -> Iterator[None]:
+    """On top of that version of the copy, or not at all: another process may have looked meanwhile."""
+    FAILPOINTS.reach(Failpoint.LOOKED)
+    look = uuid.uuid4().hex
+    with apply.saying(session, said(found, look), (_KEY, version + 1)):
+        yield
+    refuse_overtaken(copy, version, look)
+
+
+def said(found: Poll, look: str) -> str:
+    return json.dumps({_KEY: {"came": found.came, "went": found.went, "look": look}})
+
+
+def refuse_overtaken(copy: str, version: int, look: str) -> None:
+    """Nobody may take for looked at what another one committed, who saw something else."""
+    head = log.newest_version(copy)
+    ours = log.commit_info(copy, version + 1)
+    if head != version + 1 or ours is None or look not in (ours.user_metadata or ""):
+        raise CommitConflict(
+            "another process looked at the same source meanwhile", hint="try again: what it saw is looked at, too"
+        )

@@ -1,8 +1,9 @@
 """Do two texts mean the same query to Spark?
 
 Frames have a `sameSemantics` of their own, which finds a CTE different from itself, and DATE '2020-01-01' from a cast
-of the string. So plans are compared after the numbers of CTEs are normalised and constants are folded: by rules of
-Spark's optimizer that look at nothing but the plan.
+of the string. So plans are compared after the numbers of CTEs are normalised and constants are folded, and once more
+after CTEs stand where they are named, which a query of pipes is read as: by rules of Spark's optimizer that look at
+nothing but the plan.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ def same(jvm: Any, one: Any, other: Any) -> bool:
     one, other = _plain(jvm, one), _plain(jvm, other)
     if one.sameResult(other):
         return True
-    # a recursion has numbers of its own, by which Spark finds no two alike
-    return "UnionLoop" in one.toString() and _in_words(one) == _in_words(other)
+    # Spark gives recursions, and columns that a step in between dropped, numbers by which it finds no two alike; and
+    # where it puts sides in order, it goes by such numbers too
+    one, other = _inlined(jvm, one), _inlined(jvm, other)
+    return _in_words(one) == _in_words(other) or _in_words(one.canonicalized()) == _in_words(other.canonicalized())
 
 
 def _plain(jvm: Any, frame: Any) -> Any:
@@ -36,10 +39,24 @@ def _plain(jvm: Any, frame: Any) -> Any:
     return plan
 
 
+def _inlined(jvm: Any, plan: Any) -> Any:
+    """Without CTEs, and without the steps that only name or pass on what is below."""
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    rules = (
+        catalyst.optimizer.InlineCTE(True, False),
+        catalyst.expressions.EliminatePipeOperators,
+        catalyst.analysis.EliminateSubqueryAliases,
+        *(catalyst.optimizer.RemoveRedundantAliases, catalyst.optimizer.CollapseProject) * 2,
+        catalyst.optimizer.RemoveNoopOperators,
+    )
+    for rule in rules:
+        plan = rule.apply(plan)
+    return plan
+
+
 def _in_words(plan: Any) -> tuple[str, str]:
     """All that a plan says: as a tree, and as JSON, which tells types too."""
-    canonical = plan.canonicalized()
-    return renumbered(canonical.toString()), renumbered(canonical.toJSON())
+    return renumbered(plan.toString()), renumbered(plan.toJSON())
 
 
 def renumbered(text: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RefreshFailed, SparkUnavailable, TrickleError
-from engine.lake import failures, sameness, tables
+from engine.lake import failures, query_failures, sameness, tables
 from engine.lake.jars import default_cache, ensure_jars
 from engine.lake.java import find_java, launcher_home
 from engine.lake.launch import FIXED, Jvm, configuration, launch, make_scratch, write_log_configuration
@@ -242,7 +242,7 @@ class SparkHost:
             frame.schema  # noqa: B018  analysis of types happens here at the latest
         except Exception as error:
             self._met(error, jvm)
-            raise failures.of_query(error, sql) from error
+            raise query_failures.of_query(error, sql) from error
         return frame
 
     def _require(self) -> SharedJvm:

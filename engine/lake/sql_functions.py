@@ -30,9 +30,13 @@ class SqlFunction:
 
 
 def described(session: SparkSession, name: str) -> list[str]:
-    """All that Spark tells of a function, whoever made it."""
+    """All that Spark tells of a function, whoever made it; nothing of what only looks like one, as IDENTIFIER does."""
+    from pyspark.errors import ParseException
+
     try:
         rows = session.sql(f"DESCRIBE FUNCTION EXTENDED {quoting.path(name)}").collect()
+    except ParseException:
+        return []
     except Exception as error:
         raise failures.typed(error, f"Looking up the function {name}") from error
     return [str(row[0]) for row in rows]

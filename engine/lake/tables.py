@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType
+
+_log = logging.getLogger(__name__)
 
 CDF_PROPERTY = "delta.enableChangeDataFeed"
 
@@ -57,10 +61,14 @@ class Pinned:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        total = int(self.handle.count())
-        for batch in self.handle.deletion_vectors():
-            for kept in pa.record_batch(batch).column("selection_vector"):
-                total -= len(kept) - int(pc.sum(kept.values).as_py() or 0)
+        try:
+            total = int(self.handle.count())
+            for batch in self.handle.deletion_vectors():
+                for kept in pa.record_batch(batch).column("selection_vector"):
+                    total -= len(kept) - int(pc.sum(kept.values).as_py() or 0)
+        except Exception as error:
+            # it opens tables that it then does not read: with widened types, say
+            raise failures.typed(error, f"Counting the rows of {self.path}") from error
         return total
 
 
@@ -91,6 +99,19 @@ def columns(path: str, version: int | None = None) -> tuple[Column, ...]:
     return columns_of(log.definition(path, version).schema)
 
 
+@lru_cache(maxsize=512)
+def size_bytes(path: str, version: int) -> int | None:
+    """Of its files. None where only Spark reads it. Remembered by number alone: nothing but time depends on it."""
+    import pyarrow as pa
+
+    try:
+        actions = pa.table(pin(path, version).handle.get_add_actions(flatten=True))
+    except Exception as error:
+        _log.info("the size of %s is not known: %s", path, failures.typed(error, "counting"))
+        return None
+    return int(sum(actions.column("size_bytes").to_pylist()))
+
+
 def properties(path: str) -> dict[str, str]:
     return log.definition(path).properties
 
@@ -113,6 +134,7 @@ def create(
     columns: Sequence[Column],
     properties: Mapping[str, str],
     comment: str = "",
+    partition_by: Sequence[str] = (),
 ) -> None:
     """By Spark: delta-rs asks for table features that nobody needs, which keeps other readers out."""
     folder = log.local_path(path)
@@ -122,6 +144,8 @@ def create(
         f"{quoting.name(column.name)} {column.type}{'' if column.nullable else ' NOT NULL'}" for column in columns
     )
     statement = f"CREATE TABLE {quoting.table(path)} ({listed}) USING delta"
+    if partition_by:
+        statement += f" PARTITIONED BY ({', '.join(map(quoting.name, partition_by))})"
     if comment:
         statement += f" COMMENT {quoting.text(comment)}"
     if properties:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from engine.algebra.nodes import WEIGHT
 from engine.algebra.types import is_float
 from engine.errors import TrickleError
-from engine.lake import failures, log, netting, quoting, tables
+from engine.lake import failures, log, netting, query_failures, quoting, tables
 from engine.records import Column
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def of_query(session: SparkSession, name: str, sql: str) -> None:
     try:
         session.sql(sql).createOrReplaceTempView(quoting.name(name))
     except Exception as error:
-        raise failures.of_query(error, sql) from error
+        raise query_failures.of_query(error, sql) from error
 
 
 def forget(session: SparkSession, name: str) -> None:

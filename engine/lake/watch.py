@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from engine.errors import TrickleError
@@ -47,6 +47,15 @@ class Watcher:
             if self._paths.pop(name, None) is None:
                 return
         self._changed.set()
+
+    def watch_only(self, paths: Collection[str]) -> None:
+        """Tables that go by their places; what is watched besides no longer is."""
+        with self._lock:
+            gone = self._paths.keys() - set(paths)
+        for path in gone:
+            self.remove(path)
+        for path in paths:
+            self.add(path, path)
 
     def close(self) -> None:
         self._closed.set()

@@ -134,6 +134,25 @@ class History:
                 kept = [record for record in part.records if not is_forgotten(record, forgotten)]
                 self._tail.replace(_next(part.generation), kept)
 
+    def rename(self, st: str, to: str) -> None:
+        """The refreshes of a stream table are found under another name. To do it twice is to do it once."""
+        if not self._folder.is_dir():
+            return
+
+        def renamed(records: Iterable[RefreshRecord]) -> list[RefreshRecord]:
+            return [replace(each, st=to) if each.st.lower() == st.lower() else each for each in records]
+
+        with self._locked("maintenance"):
+            forgotten = self._read_forgotten()
+            if forgotten:  # one that had the other name once may be among them
+                self._files.remove_forgotten(forgotten)
+                self._write_forgotten({})
+            self._files.rename(st, to)
+            with self._locked("append"):
+                part = self._tail.read()
+                write_atomically(self._recent_path, lines_of(renamed(self._read_recent())))
+                self._tail.replace(_next(part.generation), renamed(part.records))
+
     def compact(self, force: bool = False) -> int:
         """Moves the tail into Parquet once it is long; gives the number of records moved."""
         if not force and self._lines_in_tail() <= MAX_TAIL_LINES:

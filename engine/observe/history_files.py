@@ -12,7 +12,7 @@ import os
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ _TIMES = ("started_at", "finished_at", "evaluated_at")
 _WHOLE_NUMBERS = ("number", "sequence", "rows_in", "rows_inserted", "rows_updated", "rows_deleted")
 _NUMBERS = ("duration_ms", "estimated_ms")
 #: kept as JSON text, for their shape varies
-_NESTED = ("reason", "phases_ms", "frontier_from", "frontier_to", "operators")
+_NESTED = ("reason", "phases_ms", "frontier_from", "frontier_to", "operators", "alternatives")
 _FIELDS = tuple(each.name for each in fields(RefreshRecord))
 
 
@@ -83,6 +83,14 @@ class HistoryFiles:
                     day.rmdir()
                 removed += len(paths)
         return removed
+
+    def rename(self, st: str, to: str) -> None:
+        for path in _sound(self.paths()):
+            records = list(self._read_whole([path]))
+            if any(record.st.lower() == st.lower() for record in records):
+                renamed = [replace(each, st=to) if each.st.lower() == st.lower() else each for each in records]
+                _write_table(_to_arrow(renamed), path.parent)
+                _remove([path])
 
     def remove_forgotten(self, forgotten: Mapping[str, int]) -> None:
         for path in _sound(self.paths()):

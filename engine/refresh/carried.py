@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from engine.catalog.store import Catalog
 from engine.codec import MalformedRecord, dumps, from_plain
+from engine.errors import TrickleError
+from engine.lake import log
 from engine.lake.hold import OWNER
-from engine.lake.tables import Pinned
+from engine.lake.tables import Pinned, set_properties
 from engine.records import Source, StreamTable, View
 from engine.refresh.plans import Plans
+
+_log = logging.getLogger(__name__)
 
 ID = OWNER
 _DEFINITION = "trickle.definition"
@@ -58,6 +63,37 @@ def properties(table: StreamTable, sources: Iterable[Source], views: Iterable[Vi
         _SOURCES: dumps(tuple(sources)),
         _VIEWS: dumps(tuple(views)),
     }
+
+
+class Carrier:
+    """Makes each table carry the definition that the catalog has, also where who changed that died before he could."""
+
+    def __init__(self, catalog: Catalog, plans: Plans) -> None:
+        self._catalog = catalog
+        self._plans = plans
+        #: by id: what the table is known to carry
+        self._carried: dict[str, StreamTable] = {}
+
+    def after_refresh(self, table: StreamTable, *, wrote: bool) -> None:
+        """What counts is done. The table says what it is once more, if it does not, or else the next time."""
+        try:
+            self.follow(self._catalog.stream_table_now(table.id) if wrote else table)
+        except TrickleError as error:
+            _log.warning("%s does not carry its definition yet: %s", table.name, error)
+
+    def follow(self, table: StreamTable) -> None:
+        """Costs nothing where nothing changed since the last time."""
+        if self._carried.get(table.id) == table:
+            return
+        now = next((each for each in self._catalog.stream_tables() if each.id == table.id), None)
+        found = log.definition(table.path).properties
+        if now is None or found.get(ID) != table.id:
+            return
+        wanted = of(now, self._catalog, self._plans)
+        lacking = {key: wanted[key] for key in (_DEFINITION, _SOURCES, _VIEWS) if found.get(key) != wanted[key]}
+        if lacking:
+            set_properties(table.path, lacking)
+        self._carried[table.id] = now
 
 
 def was_ever_filled(pinned: Pinned) -> bool:

@@ -1,17 +1,24 @@
-"""Differential or full, and why: one decision per refresh, in the order of what excludes the most."""
+"""Differential or full, and why: one decision per refresh, in the order of what excludes the most.
+
+What nothing excludes is decided by price (costs.py), in AUTO alone: DIFFERENTIAL is the owner's word.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from engine.alternatives import Alternative, Way
 from engine.catalog.records import Progress
 from engine.compile.plan import MaintenancePlan, replaced_views
+from engine.durations import format_took
 from engine.errors import NegativeMultiplicity
 from engine.records import Outcome, Reason, ReasonCode, RefreshMode, StreamTable
+from engine.refresh.costs import Costs, cheaper, estimate_differential, estimate_full
 from engine.refresh.observe import SourceMove, Target
+from engine.refresh.work import Pending, differential_work, full_work
 
-#: so few changed rows are never worth counting the source for
+#: so few changed rows are refreshed differentially whatever share of their source they are, unless its owner says
+#: otherwise
 ALWAYS_DIFFERENTIAL = 10_000
 
 
@@ -19,6 +26,14 @@ ALWAYS_DIFFERENTIAL = 10_000
 class Choice:
     outcome: Outcome
     reason: Reason
+    #: did nothing but the estimates decide?
+    by_price: bool = False
+    #: what was weighed, where estimates were made
+    alternatives: tuple[Alternative, ...] = ()
+
+    @property
+    def estimated_ms(self) -> float | None:
+        return next((each.ms for each in self.alternatives if each.chosen), None)
 
     @property
     def full(self) -> bool:
@@ -60,66 +75,139 @@ def before_changes(table: StreamTable, target: Target, progress: Progress, *, as
     return None
 
 
-def meaning_changed(table: StreamTable, plan: MaintenancePlan) -> Choice:
-    """The same text means something else by now."""
-    views = replaced_views(table.fingerprint, plan.views)
-    if views:
-        named = f"the view{'s' if len(views) > 1 else ''} {', '.join(views)}"
-        text = f"its query means something else by now: {named} had another text"
-    else:
-        text = "its query means something else by now: a source has another schema, or a function another body"
+def views_replaced(table: StreamTable, views: tuple[tuple[str, str], ...]) -> Choice | None:
+    """The views that it reads, by names and texts, are not those that its rows were made with."""
+    others = replaced_views(table.fingerprint, views)
+    if not others:
+        return None
+    named = f"the view{'s' if len(others) > 1 else ''} {', '.join(others)}"
+    text = f"its query means something else by now: {named} had another text"
     return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
 
 
-def exchanged(moves: tuple[SourceMove, ...], plan: MaintenancePlan) -> Choice | None:
-    """Same names and types, but other columns: with column mapping, that needs no change of rows."""
-    for move in moves:
-        other = move.summary.exchanged if move.summary is not None else frozenset()
-        used = plan.used_columns.get(move.name, ())
-        found = next((column.name for column in used if column.name.lower() in other), None)
-        if found is not None:
-            text = f"the column {found} of {move.name} is another one by now, under the same name"
-            return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
-    return None
+def meaning_changed(table: StreamTable, plan: MaintenancePlan) -> Choice:
+    """The same text means something else by now."""
+    text = "its query means something else by now: a source has another schema, or a function another body"
+    by_itself = Choice(Outcome.REINITIALIZE, Reason(ReasonCode.FINGERPRINT_CHANGED, text))
+    return views_replaced(table, plan.views) or by_itself
 
 
 def after_changes(
     table: StreamTable,
-    plan: MaintenancePlan,
-    changes: tuple[SourceMove, ...],
+    changes: tuple[Pending, ...],
+    costs: Costs,
     *,
-    rows_of: Callable[[str], int | None],
+    full_reason: Reason | None,
     max_change_ratio: float,
 ) -> Choice:
-    """What is decided once it is known that something changed, if only the time."""
+    """What is decided once it is known that something changed, if only the time.
+
+    `full_reason`: why it can only be recomputed. `max_change_ratio`: of the settings.
+    """
     if changes_by_itself(table) and table.full_reason is not None:
         return Choice(Outcome.FULL, table.full_reason)
+    if full_reason is not None:
+        return Choice(Outcome.FULL, full_reason)
+    text = _changed_in_words(tuple(each.move for each in changes))
+    if table.refresh_mode.is_strict:
+        return Choice(Outcome.DIFFERENTIAL, Reason(ReasonCode.DIFFERENTIAL, text))
+    for change in changes:
+        too_much = _too_much(change, table, max_change_ratio)
+        if too_much is not None:
+            return Choice(Outcome.FULL, too_much)
+    return _by_price(costs, changes, text)
+
+
+def why_full_as_stored(table: StreamTable) -> Reason | None:
+    """Why it is only recomputed, by its definition; None where it need not be."""
     if table.refresh_mode is RefreshMode.FULL:
-        return Choice(Outcome.FULL, Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL"))
-    if plan.kept is None or table.full_reason is not None:
-        reason = table.full_reason or plan.full_reason
-        return Choice(Outcome.FULL, reason or Reason(ReasonCode.UNSUPPORTED, "it can only be recomputed"))
-    if table.refresh_mode is RefreshMode.AUTO:
-        for change in changes:
-            costly = _costly(change, rows_of, max_change_ratio)
-            if costly is not None:
-                return Choice(Outcome.FULL, costly)
-    return Choice(Outcome.DIFFERENTIAL, Reason(ReasonCode.DIFFERENTIAL, _changed_in_words(changes)))
+        return Reason(ReasonCode.REQUESTED_FULL, "refresh_mode is FULL")
+    return table.full_reason
 
 
-def _costly(change: SourceMove, rows_of: Callable[[str], int | None], max_change_ratio: float) -> Reason | None:
-    """A change so large that computing everything anew is cheaper."""
-    if change.overwritten:
-        return Reason(ReasonCode.SOURCE_OVERWRITTEN, f"{change.name} was overwritten")
-    changed = change.rows_estimate
-    if changed < ALWAYS_DIFFERENTIAL:
+def why_full(table: StreamTable, plan: MaintenancePlan) -> Reason | None:
+    """The same by what its query became."""
+    stored = why_full_as_stored(table)
+    if stored is not None or plan.kept is not None:
+        return stored
+    return plan.full_reason or Reason(ReasonCode.UNSUPPORTED, "it can only be recomputed")
+
+
+def _too_much(change: Pending, table: StreamTable, usual_ratio: float) -> Reason | None:
+    """A larger share of a source than its owner lets be applied. What the settings say does not touch small changes."""
+    ratio, share = table.differential_max_change_ratio, change.certain_share
+    if ratio is None:
+        if change.at_least < ALWAYS_DIFFERENTIAL:
+            return None
+        ratio = usual_ratio
+    if share is None or share <= ratio:
         return None
-    rows = rows_of(change.path)
-    if rows and changed > rows * max_change_ratio:
-        share = f"{100 * changed / rows:.0f} %"
-        text = f"{changed:,} changed rows of {change.name} are {share} of it, limit {100 * max_change_ratio:.0f} %"
-        return Reason(ReasonCode.COST, text)
-    return None
+    text = f"{change.at_least:,} changed rows of {change.move.name} are {100 * share:.0f} % of it"
+    return Reason(ReasonCode.CHANGE_RATIO, f"{text}, limit {100 * ratio:.0f} %")
+
+
+def _by_price(costs: Costs, changes: tuple[Pending, ...], text: str) -> Choice:
+    work = differential_work(costs, changes)
+    differential, full = estimate_differential(costs, work), estimate_full(costs, full_work(costs, changes))
+    verdict = cheaper(costs, work, differential.ms, full.ms)
+    words = f"differential ~{format_took(differential.ms)}, full ~{format_took(full.ms)}: {verdict.why}"
+    if verdict.full:
+        return Choice(Outcome.FULL, Reason(ReasonCode.COST, f"{_rows_in_words(changes)}: {words}"), True)
+    return Choice(Outcome.DIFFERENTIAL, Reason(ReasonCode.DIFFERENTIAL, f"{text}; {words}"), True)
+
+
+def after_reading(
+    choice: Choice, table: StreamTable, changes: tuple[Pending, ...], costs: Costs, *, max_change_ratio: float
+) -> Choice:
+    """How much of an overwritten table differs is known once it was counted: only the work is left to be weighed.
+
+    What is more than the driver takes Spark reads, and nobody counts: then nothing is known that was not before.
+    """
+    overwritten = [each for each in changes if each.move.overwritten and not each.is_guess]
+    if not choice.by_price or not overwritten:
+        return choice
+    reason = next(filter(None, (_too_much(each, table, max_change_ratio) for each in overwritten)), None)
+    work = replace(differential_work(costs, changes), read=0)
+    differential, full = estimate_differential(costs, work), estimate_full(costs, full_work(costs, changes))
+    if reason is None and cheaper(replace(costs, spent_in_full_ms=0.0), work, differential.ms, full.ms).full:
+        names = ", ".join(each.move.name for each in overwritten)
+        text = (
+            f"{names} was overwritten, and {sum(each.changed for each in overwritten):,} rows really changed: "
+            f"the rest of a differential refresh is ~{format_took(differential.ms)}, full ~{format_took(full.ms)}"
+        )
+        reason = Reason(ReasonCode.COST, text)
+    if reason is None:
+        return choice
+    again = Choice(Outcome.FULL, reason, by_price=reason.code is ReasonCode.COST)
+    return weighed(again, costs, changes, full_reason=None)
+
+
+def weighed(choice: Choice, costs: Costs, changes: tuple[Pending, ...], *, full_reason: Reason | None) -> Choice:
+    """With what each way would cost. `full_reason`: why it can only be recomputed."""
+    if choice.outcome is Outcome.REINITIALIZE or choice.reason.code is ReasonCode.NO_CHANGE_FEED:
+        full_reason = choice.reason
+    elif choice.outcome is Outcome.NO_DATA or any(each.move.was is None for each in changes):
+        # no change, or none that could be told
+        full_reason = full_reason or choice.reason
+    if full_reason is not None:
+        differential = Alternative(Way.DIFFERENTIAL, None, (), full_reason.text)
+    else:
+        found = estimate_differential(costs, differential_work(costs, changes))
+        chosen = choice.outcome is Outcome.DIFFERENTIAL
+        differential = Alternative(Way.DIFFERENTIAL, found.ms, found.parts, found.basis, chosen=chosen)
+    all_anew = estimate_full(costs, full_work(costs, changes))
+    full = Alternative(Way.FULL, all_anew.ms, all_anew.parts, all_anew.basis, chosen=choice.full)
+    return replace(choice, alternatives=(differential, full))
+
+
+def _rows_in_words(changes: tuple[Pending, ...]) -> str:
+    moved = [each for each in changes if each.changed or each.read]
+    return ", ".join(
+        f"{each.move.name} was overwritten, {each.read:,} rows to compare"
+        if each.move.overwritten
+        else f"{each.changed:,} changed row{'' if each.changed == 1 else 's'} of {each.move.name}"
+        for each in moved
+    )
 
 
 def _changed_in_words(changes: tuple[SourceMove, ...]) -> str:

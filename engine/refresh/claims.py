@@ -14,6 +14,9 @@ from engine.refresh.phases import Phases
 
 NOTHING_CHANGED = "nothing was changed"
 
+#: so long a refresh waits for what else is done with its stream table
+PATIENCE_S = 30.0
+
 
 class Claims:
     """Every method may be called from any thread."""
@@ -21,7 +24,9 @@ class Claims:
     def __init__(self) -> None:
         self._running: dict[str, RunningRefresh] = {}
         self._cancelled: set[str] = set()
-        self._lock = threading.Lock()
+        #: what else is done with a stream table at this moment, by its id
+        self._busy: dict[str, str] = {}
+        self._lock = threading.Condition()
 
     def running(self) -> tuple[RunningRefresh, ...]:
         with self._lock:
@@ -40,6 +45,9 @@ class Claims:
     def claimed(self, attempt: Attempt) -> Iterator[None]:
         table = attempt.table
         with self._lock:
+            # that is done in no time, mostly
+            self._lock.wait_for(lambda: table.id not in self._busy, PATIENCE_S)
+            self._refuse_busy(table)
             if table.id in self._running:
                 raise RefreshSkipped(f"{table.name} is being refreshed already", hint="wait for it, or cancel it")
             self._running[table.id] = RunningRefresh(
@@ -58,6 +66,36 @@ class Claims:
             with self._lock:
                 self._running.pop(table.id, None)
                 self._cancelled.discard(attempt.refresh_id)
+                self._lock.notify_all()
+
+    def tell_name(self, table: StreamTable) -> None:
+        """It may have got another one before it was claimed."""
+        with self._lock:
+            self._running[table.id] = replace(self._running[table.id], st=table.name)
+
+    def wait_until_free(self, table: StreamTable) -> None:
+        """Somebody else may be faster then."""
+        with self._lock:
+            self._lock.wait_for(lambda: table.id not in self._running)
+
+    @contextmanager
+    def undisturbed(self, table: StreamTable, doing: str) -> Iterator[None]:
+        """No refresh of it begins meanwhile, and none is under way."""
+        with self._lock:
+            self._refuse_busy(table)
+            if table.id in self._running:
+                raise RefreshSkipped(f"{table.name} is being refreshed", hint="wait for it, or cancel it")
+            self._busy[table.id] = doing
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._busy[table.id]
+                self._lock.notify_all()
+
+    def _refuse_busy(self, table: StreamTable) -> None:
+        if table.id in self._busy:
+            raise RefreshSkipped(f"{table.name} is being {self._busy[table.id]}", hint="try again when that is done")
 
     def _enter(self, attempt: Attempt, phase: str) -> None:
         self.refuse_cancelled(attempt.refresh_id)

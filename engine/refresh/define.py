@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import getpass
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,23 +30,14 @@ from engine.errors import (
     UnsupportedOperator,
     VolatileFunction,
 )
+from engine.event_records import EventKind, Severity
 from engine.events import EventBus
 from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import tables
-from engine.names import check_name
+from engine.names import check_name, same_name
 from engine.observe.history import History
-from engine.records import (
-    CdcMode,
-    EventKind,
-    Initiator,
-    Notice,
-    ReasonCode,
-    RefreshMode,
-    RefreshRecord,
-    Severity,
-    StreamTable,
-)
-from engine.refresh import carried
+from engine.records import CdcMode, Initiator, Notice, ReasonCode, RefreshMode, RefreshRecord, StreamTable, View
+from engine.refresh import carried, fit, immediate, rename
 from engine.refresh.observe import without_changes
 from engine.refresh.plans import Located, Plans
 from engine.refresh.run import Refresher
@@ -98,17 +90,22 @@ class Definitions:
         comment: str,
         enable_cdf: bool | None,
         dialect: str | None = None,
+        differential_max_change_ratio: float | None = None,
+        partition_by: Sequence[str] = (),
     ) -> CreateResult:
         check_name(name)
         self.finish_drops()
-        self._refuse_taken(name)
+        # a history that has not followed its stream table to its new name would be taken for the new one's
+        rename.finish(self._catalog, self._history)
+        self.refuse_taken(name)
         mode = mode_of(refresh_mode)
-        interval_s, notices = self._interval(name, schedule)
+        refuse_no_share(differential_max_change_ratio)
+        fit.refuse_together(mode, append_only=append_only)  # before anybody waits for Spark
+        interval_s, notices = self.interval_of(name, schedule, mode)
         written = self._plans.in_spark(query, dialect)
-        self._refuse_itself(name, written.text)
+        self.refuse_itself(name, written.text)
         self._compute.wait_ready()
         plan = self._plans.compile_written(written, full=mode is RefreshMode.FULL)
-        notices += plan.notices + self._fitting(plan, mode, enable_cdf)
         table = StreamTable(
             id=uuid.uuid4().hex,
             name=name,
@@ -116,23 +113,28 @@ class Definitions:
             refresh_mode=mode,
             schedule=schedule,
             interval_s=interval_s,
-            path=str(self._warehouse / name),
+            path=self._place_of(name),
             owner=getpass.getuser(),
             created_at=self._clock.now(),
             sources=plan.sources,
             columns=plan.visible,
             fingerprint=plan.fingerprint,
             append_only=append_only,
+            differential_max_change_ratio=differential_max_change_ratio,
             full_reason=plan.full_reason,
             comment=comment,
             written=written.written,
+            known_columns=self._plans.relations.types(plan.sources),
+            partition_by=tuple(partition_by),
         )
+        table = self.fitted(table, plan)
+        notices += plan.notices + self.fitting(plan, mode, enable_cdf)
         self._clear_leftovers(table)
         undo: list[Callable[[], object]] = [lambda: tables.remove(table.path, self._warehouse)]
         try:
-            self._compute.create_table(table.path, plan.columns, self.carried(table), comment)
+            self._compute.create_table(table.path, plan.columns, self.carried(table), comment, table.partition_by)
             FAILPOINTS.reach(Failpoint.FOLDER_MADE)
-            self._analyse(plan)
+            self.analyse(plan)
 
             def make_known() -> None:
                 # what is there is of one that was dropped, by a process that died before it could forget that too
@@ -160,13 +162,13 @@ class Definitions:
         except (CommitConflict, RefreshOvertaken):
             return self._refresher.refresh(table, asked_full=False, initiated_by=Initiator.API)
 
-    def _refuse_itself(self, name: str, query: str) -> None:
+    def refuse_itself(self, name: str, query: str) -> None:
         if name.casefold() in {source.casefold() for source in self._plans.parsed(query).sources}:
             raise CycleDetected(
                 f"{name} would read itself", hint="a stream table reads sources, views and other stream tables"
             )
 
-    def _refuse_taken(self, name: str) -> None:
+    def refuse_taken(self, name: str) -> None:
         view = next((each.name for each in self._catalog.views() if each.name.casefold() == name.casefold()), None)
         if view is not None:
             raise AlreadyExists(f"there is a view named {view} already", hint="choose another name, or drop it first")
@@ -180,9 +182,12 @@ class Definitions:
             hint="choose another name, say IF NOT EXISTS, or drop it first",
         )
 
-    def _interval(self, name: str, schedule: str) -> tuple[float, tuple[Notice, ...]]:
+    def interval_of(self, name: str, schedule: str, mode: RefreshMode) -> tuple[float, tuple[Notice, ...]]:
+        """What is IMMEDIATE is looked at so often besides, in case that nobody told of a change."""
         if schedule.casefold() == CALCULATED:
             seconds = parse_duration(self._settings.refresh.default_schedule)
+            if mode is RefreshMode.IMMEDIATE:
+                return seconds, ()
             text = f"{name} is refreshed every {format_duration(seconds)}"
             return seconds, (Notice(text, "that is refresh.default_schedule; WITH (schedule = '…') sets its own"),)
         seconds = parse_duration(schedule)
@@ -194,17 +199,50 @@ class Definitions:
             )
         return seconds, ()
 
-    def _fitting(self, plan: MaintenancePlan, mode: RefreshMode, enable_cdf: bool | None) -> tuple[Notice, ...]:
-        """Does the query fit what was asked for? Says what AUTO makes of it."""
-        reason = plan.full_reason
+    def fitting(self, plan: MaintenancePlan, mode: RefreshMode, enable_cdf: bool | None) -> tuple[Notice, ...]:
+        """What AUTO makes of a query, and how its sources tell their changes, which may be arranged here."""
         notices = list(notices_of(plan, mode))
         for name in plan.sources:
             located = self._plans.relations.located(name)
-            if located.is_stream_table:
-                self._refuse_unpopulated(name)
-            elif mode is not RefreshMode.FULL and reason is None:
+            if not located.is_stream_table and mode is not RefreshMode.FULL and plan.full_reason is None:
                 notices += self._without_feed(located, mode, enable_cdf)
         return tuple(notices)
+
+    def fitted(self, table: StreamTable, plan: MaintenancePlan, views: tuple[View, ...] | None = None) -> StreamTable:
+        """With its options as a query spells them that it has from now on. Refuses what does not go together.
+
+        Whoever brings a query or an option asks here; also who gives a view another text: `views` as they would be.
+        """
+        fit.refuse_together(table.refresh_mode, append_only=table.append_only)
+        self._refuse_circle(table)
+        if table.append_only:
+            fit.refuse_append_only(plan)
+        partitions = fit.partition_columns(table.partition_by, plan.visible)
+        notices_of(plan, table.refresh_mode)
+        if table.refresh_mode is RefreshMode.IMMEDIATE:
+            top_k_limit = self._settings.refresh.immediate_top_k_limit
+            immediate.refuse_unfit(plan, self._plans, self._catalog.stream_tables(), top_k_limit, views)
+        for name in plan.sources:
+            if self._plans.relations.located(name).is_stream_table:
+                self._refuse_unpopulated(name)
+        return replace(table, partition_by=partitions)
+
+    def _refuse_circle(self, after: StreamTable) -> None:
+        for path in self._upstream(after.sources, (after.name,)):
+            if same_name(path[-1], after.name):
+                raise CycleDetected(
+                    f"{after.name} would read itself",
+                    detail=" → ".join(reversed(path)),
+                    hint="a stream table cannot depend on what it is made of",
+                )
+
+    def _upstream(self, names: tuple[str, ...], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        known = {table.name.casefold(): table for table in self._catalog.stream_tables()}
+        for name in names:
+            yield (*path, name)
+            table = known.get(name.casefold())
+            if table is not None and not any(same_name(each, name) for each in path):
+                yield from self._upstream(table.sources, (*path, name))
 
     def _refuse_unpopulated(self, name: str) -> None:
         upstream = self._catalog.get_stream_table(name)
@@ -216,9 +254,15 @@ class Definitions:
             return ()
         if self._sources.may_enable(enable_cdf):
             return (self._sources.enable(source.name, source.path),)
-        if source.cdc_mode is CdcMode.CDF and mode is RefreshMode.DIFFERENTIAL:
+        if source.cdc_mode is CdcMode.CDF and mode.is_strict:
             raise without_changes(source.name)
         return (notice_without_feed(source),)
+
+    def _place_of(self, name: str) -> str:
+        """One that was renamed keeps its folder, which has the name that is free again."""
+        folder = self._warehouse / name
+        taken = {each.path for each in self._catalog.stream_tables()}
+        return str(folder if str(folder) not in taken else folder.with_name(f"{name}-{uuid.uuid4().hex[:8]}"))
 
     def _clear_leftovers(self, table: StreamTable) -> None:
         """A folder that a create left when it was killed goes; one that holds a stream table does not."""
@@ -244,14 +288,14 @@ class Definitions:
         """The folder is gone: an empty one is put in its place."""
         self._compute.wait_ready()
         plan = self._plans.plan_of(table)
-        self._compute.create_table(table.path, plan.columns, self.carried(table), table.comment)
+        self._compute.create_table(table.path, plan.columns, self.carried(table), table.comment, table.partition_by)
 
-    def _analyse(self, plan: MaintenancePlan) -> None:
+    def analyse(self, plan: MaintenancePlan) -> None:
         """Every maintenance statement is analysed now: a malformed one must not wait for the first change."""
         if plan.kept is None:
             return
         statements = [bind(plan.kept, dict.fromkeys(plan.sources, change)) for change in (Change.MIXED, Change.APPEND)]
-        trees = [plan.kept.full, *(each.first for each in statements if each.first), *(s.change for s in statements)]
+        trees = [plan.kept.full, *(tree for each in statements for tree in each.trees)]
         for tree in trees:
             steps = in_steps(tree)
             for leaf, columns in columns_by_leaf(tree).items():
@@ -329,12 +373,12 @@ def notice_without_feed(source: Located) -> Notice:
 
 
 def notices_of(plan: MaintenancePlan, mode: RefreshMode) -> tuple[Notice, ...]:
-    """What AUTO makes of a query that can only be recomputed. DIFFERENTIAL refuses it."""
+    """What AUTO makes of a query that can only be recomputed. DIFFERENTIAL and IMMEDIATE refuse it."""
     reason = plan.full_reason
-    if mode is RefreshMode.DIFFERENTIAL and reason is not None:
+    if mode.is_strict and reason is not None:
         kind = VolatileFunction if reason.code is ReasonCode.STABLE else UnsupportedOperator
         raise kind(
-            f"refresh_mode is DIFFERENTIAL, but {reason.text}",
+            f"refresh_mode is {mode}, but {reason.text}",
             position=reason.position,
             fragment=reason.fragment,
             hint="AUTO recomputes such a query each time and says so",
@@ -343,6 +387,13 @@ def notices_of(plan: MaintenancePlan, mode: RefreshMode) -> tuple[Notice, ...]:
         place = f" ({reason.position})" if reason.position else ""
         return (Notice(f"it is recomputed at each change: {reason.text}{place}"),)
     return ()
+
+
+def refuse_no_share(ratio: float | None) -> None:
+    if ratio is not None and not 0 <= ratio <= 1:
+        raise InvalidArgument(
+            f"differential_max_change_ratio cannot be {ratio}", hint="give a share from 0 to 1, such as 0.2"
+        )
 
 
 def mode_of(text: str) -> RefreshMode:

@@ -36,8 +36,14 @@ def run(job: Job, outcome: Outcome) -> Applied:
     with job.phases.phase("run"):
         result = job.compute.lazily(query, f"computing {job.table.name}").as_stored(job.plan.columns, job.row_ids)
         job.about_to_commit()
-        new_schema = _shape(tables.columns(job.table.path)) != _shape(job.plan.columns)
-        commit = result.overwrite(job.table.path, job.target.version, job.stamp(outcome), new_schema=new_schema)
+        same_columns = _shape(tables.columns(job.table.path)) == _shape(job.plan.columns)
+        commit = result.overwrite(
+            job.table.path,
+            job.target.version,
+            job.stamp(outcome),
+            new_schema=not same_columns or job.target.partition_by != job.table.partition_by,
+            partition_by=job.table.partition_by,
+        )
     return Applied(STRATEGY, query.text, commit.version, inserted=commit.inserted, deleted=commit.deleted)
 
 

@@ -17,6 +17,7 @@ from engine.records import Column, Evaluated, Frontier, Outcome, StreamTable
 from engine.refresh.observe import SourceMove, Target
 from engine.refresh.phases import Phases
 from engine.refresh.plans import Prepared
+from engine.refresh.priced import Priced
 
 if TYPE_CHECKING:
     from engine.config import Settings
@@ -33,6 +34,7 @@ class Job:
     #: their readable columns
     columns: Mapping[str, tuple[Column, ...]]
     chosen: Frontier
+    priced: Priced
     base_frontier: Frontier
     lease_epoch: int
     compute: Compute
@@ -72,6 +74,18 @@ class Job:
         return self.target.sequence + 1
 
     @property
+    def within(self) -> tuple[str, ...]:
+        """The partition columns whose values in a change set are those of the stored rows, also of rows that go.
+
+        Rows with an id of their own come and go, and say all of their values. Of a group that changes or goes only
+        its keys are known; what else it had may be anything.
+        """
+        kept = self.plan.kept
+        if kept is None:
+            return ()
+        return tuple(name for name in self.table.partition_by if kept.by_row or name in kept.identity)
+
+    @property
     def row_ids(self) -> RowIds | None:
         """Where rows have no key of their own."""
         if self.plan.kept is None or not self.plan.kept.by_row:
@@ -95,7 +109,7 @@ class Differential:
     @property
     def sql(self) -> str:
         """All that is run, for people."""
-        queries = (self.prepared.first, self.prepared.change)
+        queries = (self.prepared.shortcut, self.prepared.first, self.prepared.change)
         return ";\n\n".join(query.text for query in queries if query is not None)
 
     @property

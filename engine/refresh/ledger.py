@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,12 +10,12 @@ from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.durations import format_took
 from engine.errors import RefreshCancelled, RefreshOvertaken, TrickleError
+from engine.event_records import EventKind, Severity
 from engine.events import EventBus
 from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake.stamp import Stamp
 from engine.observe.history import History
 from engine.records import (
-    EventKind,
     Frontier,
     Initiator,
     OperatorStats,
@@ -25,19 +24,21 @@ from engine.records import (
     ReasonCode,
     RefreshMode,
     RefreshRecord,
-    Severity,
     StreamTable,
 )
-from engine.refresh import retry
+from engine.refresh import cost_book, retry
 from engine.refresh.choose import Choice
 from engine.refresh.job import Applied
 from engine.refresh.observe import Target
 from engine.refresh.phases import Phases
+from engine.refresh.priced import Lesson
 
 #: reasons of a full refresh that nobody needs to be told
 EXPECTED = (
     ReasonCode.REQUESTED_FULL,
+    ReasonCode.REQUESTED_REINITIALIZE,
     ReasonCode.NOT_POPULATED,
+    ReasonCode.LAYOUT_CHANGED,
     ReasonCode.VOLATILE,
     ReasonCode.STABLE,
     ReasonCode.UNSUPPORTED,
@@ -60,6 +61,8 @@ class Attempt:
     phases: Phases
     #: of the lease under which a scheduler asked for it: it ends with that lease. None when a person asked.
     epoch: int | None = None
+    #: was it asked for to begin anew?
+    reinitialize: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ class Done:
     operators: tuple[OperatorStats, ...] = ()
     #: of a query whose answer changes by itself
     evaluated_at: datetime | None = None
+    #: what its costs teach; None where no work was done
+    lesson: Lesson | None = None
 
 
 def no_data(target: Target, chosen: Frontier) -> Done:
@@ -121,7 +126,9 @@ class Ledger:
                 ),
             )
             FAILPOINTS.reach(Failpoint.PROGRESS_SAVED)
-            estimated_ms = self._usual_ms(attempt.table.name, done.choice.outcome)
+            if done.lesson is not None:
+                learned = done.lesson(attempt.phases.worked_ms, done.choice.estimated_ms)
+                cost_book.write(self._catalog, attempt.table, learned)
         record = RefreshRecord(
             refresh_id=attempt.refresh_id,
             number=number,
@@ -140,7 +147,8 @@ class Ledger:
             rows_deleted=applied.deleted if applied else 0,
             duration_ms=attempt.phases.total_ms,
             phases_ms=attempt.phases.spent_ms,
-            estimated_ms=estimated_ms,
+            estimated_ms=done.choice.estimated_ms,
+            alternatives=done.choice.alternatives,
             frontier_from=progress.frontier,
             frontier_to=done.frontier,
             operators=done.operators,
@@ -185,10 +193,31 @@ class Ledger:
         self._events.publish(kind, attempt.table.name, str(error), severity, attempt.refresh_id)
         self._tell_if_suspended(attempt, progress, error)
 
+    def late(self, table: StreamTable, error: TrickleError | None, text: str) -> None:
+        """Its source keeps a change that it could not follow; what kept it from that may be noted already."""
+
+        def noted(now: Progress) -> Progress:
+            if now.error is not None:
+                return now
+            code, hint = (None, None) if error is None else (error.code, error.hint)
+            errors = max(1, now.consecutive_errors)
+            return replace(
+                now,
+                consecutive_errors=errors,
+                error=text,
+                error_code=code,
+                error_hint=hint,
+                error_at=self._clock.now(),
+            )
+
+        self._catalog.change_progress(table.id, noted)
+
     def _after_failure(self, now: Progress, error: TrickleError) -> Progress:
         errors, at = now.consecutive_errors + 1, self._clock.now()
         # what passes by itself is tried again for as long as it takes
-        is_enough = errors >= self._max_consecutive_errors and not retry.passes(error)
+        is_enough = isinstance(error, retry.STOPS) or (
+            errors >= self._max_consecutive_errors and not retry.passes(error)
+        )
         return replace(
             now,
             consecutive_errors=errors,
@@ -204,14 +233,13 @@ class Ledger:
         if now.suspended_at is None or before.suspended_at is not None:
             return
         text = f"suspended after {now.consecutive_errors} failures in a row: {error}"
+        if isinstance(error, retry.STOPS):
+            text = f"suspended: {error}"
+            why = f"{error}: {error.detail}" if error.detail else str(error)
+            self._events.publish(EventKind.SOURCE_SCHEMA_CHANGED, attempt.table.name, why, Severity.ERROR)
         hint = f"{error.hint}; then " if error.hint else ""
         text = f"{text.rstrip('.')}. {hint}`trickle resume {attempt.table.name}` goes on"
         self._events.publish(EventKind.AUTO_SUSPENDED, attempt.table.name, text, Severity.ERROR, attempt.refresh_id)
-
-    def _usual_ms(self, name: str, outcome: Outcome) -> float | None:
-        """The median of the last ten refreshes of this kind; None before there is one."""
-        before = [each.duration_ms for each in self._history.last(name, 40) if each.outcome is outcome][-10:]
-        return statistics.median(before) if before else None
 
     def _tell(self, record: RefreshRecord) -> None:
         if record.outcome is Outcome.NO_DATA:

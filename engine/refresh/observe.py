@@ -24,6 +24,7 @@ from engine.errors import (
     SourceRewound,
     SourceWithoutChanges,
     Tampered,
+    TrickleError,
 )
 from engine.lake import commits, differences, heads, hold, log, retention, stamp, tables, views
 from engine.lake.commits import ChangeKind, ChangeSummary, summarise
@@ -50,6 +51,8 @@ class Target:
     stamped_at: datetime | None
     #: when and by whom the rows were computed, where their query asks for that
     evaluated: Evaluated | None = None
+    #: the columns by which it is partitioned as it is
+    partition_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,9 @@ class _Trusted:
     refresh_id: str | None
     stamped_at: datetime | None
     evaluated: Evaluated | None
+    #: of what is stored; the definition may be another one by now
+    fingerprint: str
+    partition_by: tuple[str, ...]
 
 
 class Observer:
@@ -122,17 +128,19 @@ class Observer:
                 progress.sequence,
                 progress.refresh_id,
                 progress.frontier,
-                table.fingerprint,
+                trusted.fingerprint,
                 tampered=None,
                 stamped_at=trusted.stamped_at,
                 evaluated=trusted.evaluated,
+                partition_by=trusted.partition_by,
             )
         last = stamp.last_stamp(table.path, head.version)
+        partition_by = log.definition(table.path, head.version).partition_columns
         if last is None or last.stamp.st_id != table.id:
             _refuse_other_table(table, head)
             # The log keeps the sequence longer than the commits: Delta would skip one that it has seen.
             sequence = tables.pin(table.path, head.version).handle.transaction_version(table.id) or 0
-            return Target(head.version, sequence, None, None, None, None, None)
+            return Target(head.version, sequence, None, None, None, None, None, partition_by=partition_by)
         written = last.stamp
         # Also what slipped in between the version that our last commit was made of and that commit: Spark's writers
         # commit on top of rows that others append meanwhile.
@@ -141,8 +149,11 @@ class Observer:
         if progress.refresh_id == written.refresh_id and progress.frontier is not None:
             frontier = progress.frontier  # moved on over commits that changed nothing
         if foreign is None:
-            self._trusted[table.id] = _Trusted(head, written.refresh_id, last.at, written.evaluated)
-            if progress.refresh_id != written.refresh_id or not progress.populated:
+            self._trusted[table.id] = _Trusted(
+                head, written.refresh_id, last.at, written.evaluated, written.fingerprint, partition_by
+            )
+            missed = progress.refresh_id != written.refresh_id or not progress.populated
+            if missed and not self._catalog.read_only:
                 self._heal(table, written)
         return Target(
             head.version,
@@ -153,6 +164,7 @@ class Observer:
             tampered=foreign,
             stamped_at=last.at,
             evaluated=written.evaluated,
+            partition_by=partition_by,
         )
 
     def _own_head(self, table: StreamTable) -> Head:
@@ -213,7 +225,14 @@ class Observer:
         head = self._heads.head(table.path)
         written = stamp.stamp_of(table.path, version)
         if head.version == version and written is not None and written.refresh_id == refresh_id:
-            self._trusted[table.id] = _Trusted(head, refresh_id, head.at, written.evaluated)
+            self._trusted[table.id] = _Trusted(
+                head,
+                refresh_id,
+                head.at,
+                written.evaluated,
+                written.fingerprint,
+                log.definition(table.path, version).partition_columns,
+            )
         else:
             self._trusted.pop(table.id, None)
 
@@ -229,6 +248,15 @@ class Observer:
             found[name] = SourceVersion(head.version, head.identity, head.table_id, head.witness)
         return found
 
+    def has_moved(self, paths: Mapping[str, str], progress: Progress) -> bool:
+        """Is there any version that it does not stand for? A source that cannot be looked at is worth a refresh."""
+        if progress.frontier is None:
+            return False
+        try:
+            return self.heads(paths) != progress.frontier
+        except TrickleError:
+            return True
+
     def changes(self, paths: Mapping[str, str], chosen: Frontier, frontier: Frontier) -> tuple[SourceMove, ...]:
         """What each source did between the frontier and the chosen versions."""
         return tuple(self._change(name, path, chosen[name], frontier.get(name)) for name, path in paths.items())
@@ -239,7 +267,7 @@ class Observer:
         if was == chosen:
             return SourceMove(name, path, chosen, was, Change.NONE, None)
         _same_history(name, path, chosen, was)
-        summary = summarise(path, was.version, chosen.version)
+        summary = replace(summarise(path, was.version, chosen.version), ends=(was, chosen))
         kind = {ChangeKind.DATALESS: Change.NONE, ChangeKind.APPEND: Change.APPEND}.get(summary.kind, Change.MIXED)
         return SourceMove(name, path, chosen, was, kind, summary)
 
@@ -318,10 +346,13 @@ def makes_right(table: StreamTable, target: Target) -> str:
 
 
 def read_by(move: SourceMove, mode: CdcMode) -> SourceMove:
-    """From what its writers recorded, where they did and nobody wants it otherwise; or else from its files."""
+    """From what its writers recorded, where they did and nobody wants it otherwise; or else from its files.
+
+    An overwrite is recorded as all rows that went and all that came, each time anew: the files of both ends are less.
+    """
     if move.summary is None or mode is CdcMode.CDF:
         return move
-    by_files = mode is CdcMode.DIFF or not records_its_changes(move)
+    by_files = mode is CdcMode.DIFF or move.overwritten or not records_its_changes(move)
     return replace(move, summary=replace(move.summary, by_files=by_files))
 
 
@@ -331,6 +362,8 @@ def records_its_changes(move: SourceMove) -> bool:
         return True
     if move.summary.cdf_lost_at is not None or not tables.cdf_enabled(move.path):
         return False
+    if move.summary.lost_columns:
+        return False  # Spark reads no feed over columns that went or became others, whoever uses them
     # It may have been switched on after the frontier.
     return not move.schema_changed or tables.is_on(
         tables.pin(move.path, move.was.version).properties, tables.CDF_PROPERTY

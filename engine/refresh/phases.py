@@ -16,6 +16,11 @@ class Phases:
         self.on_enter: Callable[[str], None] = lambda phase: None
         self._began = time.perf_counter()
         self.spent_ms: dict[str, float] = {}
+        self._in_vain_ms = 0.0
+
+    def begin_anew(self) -> None:
+        """What was done so far was for nothing."""
+        self._in_vain_ms = sum(self.spent_ms.values())
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -25,6 +30,11 @@ class Phases:
             yield
         finally:
             self.spent_ms[name] = self.spent_ms.get(name, 0.0) + (time.perf_counter() - began) * 1000
+
+    @property
+    def worked_ms(self) -> float:
+        """In phases, by what was not in vain: without waiting for Spark to start, for example."""
+        return sum(self.spent_ms.values()) - self._in_vain_ms
 
     @property
     def total_ms(self) -> float:

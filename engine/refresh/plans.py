@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -44,8 +44,21 @@ class Located:
 class Relations(Mapping[str, tuple[Column, ...]]):
     """All sources and stream tables of a workspace; a schema is read when it is asked for."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, known: Mapping[str, Mapping[str, str]] | None = None) -> None:
         self._catalog = catalog
+        #: by folded name: what there is to be seen of it, where that is not everything
+        self._known = {name.casefold(): columns for name, columns in (known or {}).items()}
+
+    def as_known_to(self, table: StreamTable) -> Relations:
+        """With those of their columns that there were when its query was written."""
+        return Relations(self._catalog, table.known_columns)
+
+    def columns(self, names: Iterable[str]) -> dict[str, tuple[Column, ...]]:
+        return {name: self[name] for name in names}
+
+    def types(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        """What a query that is written now knows of them."""
+        return {name: {column.name: column.type for column in self[name]} for name in names}
 
     def path(self, name: str) -> str:
         """Where it is, by the catalog alone."""
@@ -60,11 +73,13 @@ class Relations(Mapping[str, tuple[Column, ...]]):
         return next((each for each in self._catalog.stream_tables() if each.name.casefold() == name.casefold()), None)
 
     def located(self, name: str) -> Located:
+        known = self._known.get(name.casefold())
         table = self._stream_table(name)
         if table is not None:
-            return Located(table.name, table.path, table.columns, True)
+            return Located(table.name, table.path, restricted(table.columns, known), True)
         source = self._catalog.get_source(name)
-        return Located(source.name, source.path, tables.columns(source.path), False, source.cdc_mode)
+        columns = restricted(tables.columns(source.path), known)
+        return Located(source.name, source.path, columns, False, source.cdc_mode)
 
     def show_latest(self, session: SparkSession, names: tuple[str, ...]) -> None:
         """Makes them readable under their names, as they are. Of names that are not known Spark tells."""
@@ -85,6 +100,14 @@ class Relations(Mapping[str, tuple[Column, ...]]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def restricted(columns: tuple[Column, ...], known: Iterable[str] | None) -> tuple[Column, ...]:
+    """Those that are known, in the order in which they are; None: all."""
+    if known is None:
+        return columns
+    there = {column.name.casefold(): column for column in columns}
+    return tuple(there[name.casefold()] for name in known if name.casefold() in there)
 
 
 class Analyzer:
@@ -128,9 +151,11 @@ class Analyzer:
         return self._compute.meaning(functions)
 
 
-def rendered(tree: Node, places: Places = in_views) -> Query:
-    steps = in_steps(tree)
-    before = tuple(QueryStep(places(step.leaf).name, render(step.tree, places, pretty=True)) for step in steps.before)
+def rendered(tree: Node, places: Places = in_views, large: frozenset[str] = frozenset()) -> Query:
+    steps = in_steps(tree, large=large)
+    before = tuple(
+        QueryStep(places(step.leaf).name, render(step.tree, places, pretty=True), step.is_few) for step in steps.before
+    )
     return Query(render(steps.last, places, pretty=True), tree, before)
 
 
@@ -145,15 +170,22 @@ class Prepared:
     reads: Mapping[Leaf, tuple[Column, ...]]
     #: may the result be larger than the change?
     may_grow: bool
+    #: tried instead of `first`; a row of it without a weight says that it cannot tell
+    shortcut: Query | None = None
+    #: does it read more than one task should?
+    reads_much: bool = False
 
 
 @dataclass(frozen=True)
 class _Known:
     query: str
     mode: RefreshMode
+    known_columns: Mapping[str, Mapping[str, str]]
     plan: MaintenancePlan
+    #: of the sources, as they were when it was made
+    columns: Mapping[str, tuple[Column, ...]]
     #: by the ways in which sources changed, of which a stream table's life sees few
-    prepared: dict[tuple[tuple[str, Change], ...], Prepared] = field(default_factory=dict)
+    prepared: dict[tuple[tuple[tuple[str, Change], ...], frozenset[str]], Prepared] = field(default_factory=dict)
 
 
 class Plans:
@@ -165,7 +197,7 @@ class Plans:
         rules: FunctionRules | None = None,
         dialect: str = SqlDialect.SPARK,
     ) -> None:
-        self._catalog = catalog
+        self.catalog = catalog
         self._dialect = dialect
         self._compute = compute
         self._limits = limits
@@ -180,12 +212,12 @@ class Plans:
         """A query in Spark's words; without a dialect it is in that of the settings."""
         return in_spark(query, dialect or self._dialect, self.relations, self._limits)
 
-    def compile_written(self, query: InSpark, *, full: bool) -> MaintenancePlan:
+    def compile_written(self, query: InSpark, *, full: bool, relations: Relations | None = None) -> MaintenancePlan:
         """The plan, whose places point into the text as it was written."""
         with query.placed():
-            plan = self.compile(query.text, full=full)
+            plan = self.compile(query.text, full=full, relations=relations)
         reason = query.placed_reason(plan.full_reason)
-        return replace(plan, full_reason=reason, notices=(*query.notices, *plan.notices))
+        return replace(plan, full_reason=reason, notices=(*query.notices, *query.placed_notices(plan.notices)))
 
     def compile(
         self,
@@ -194,17 +226,19 @@ class Plans:
         full: bool,
         rules: FunctionRules | None = None,
         views: tuple[View, ...] | None = None,
+        relations: Relations | None = None,
     ) -> MaintenancePlan:
-        """`views`: as they would be; otherwise as they are."""
-        views = self._catalog.views() if views is None else views
-        parsed = parse(query, self._limits, views, self.relations)
-        analyzer = Analyzer(self._compute, self.relations)
+        """`views`: as they would be; otherwise as they are. `relations`: as they are known; otherwise as they are."""
+        views = self.catalog.views() if views is None else views
+        relations = relations or self.relations
+        parsed = parse(query, self._limits, views, relations)
+        analyzer = Analyzer(self._compute, relations)
         analyzer.show(parsed.sources)
-        return compile_query(Request(query, self.relations, self._limits, views, full, rules or self._rules), analyzer)
+        return compile_query(Request(query, relations, self._limits, views, full, rules or self._rules), analyzer)
 
-    def parsed(self, query: str) -> ParsedQuery:
-        """With the views as they are now. Asks nobody, and is asked several times in each refresh."""
-        views = self._catalog.views()
+    def parsed(self, query: str, views: tuple[View, ...] | None = None) -> ParsedQuery:
+        """With the views as they are now, or would be. Asks nobody, and is asked several times in each refresh."""
+        views = self.catalog.views() if views is None else views
         with self._lock:
             known = self._parsed.get(query)
         if known is not None and known[0] == views:
@@ -214,6 +248,10 @@ class Plans:
             with self._lock:
                 self._parsed[query] = views, parsed
         return parsed
+
+    def views_of(self, table: StreamTable) -> tuple[tuple[str, str], ...]:
+        """Names and texts of those that it reads, as they are now."""
+        return _texts(self.parsed(table.query))
 
     def refuse_unknown(self, parsed: ParsedQuery) -> None:
         """Every name in its texts must be known."""
@@ -231,18 +269,35 @@ class Plans:
             known = self._known.get(table.id)
         if known is not None and self._holds(known, table):
             return known.plan
+        relations = self.relations.as_known_to(table)
         try:
-            plan = self.compile(table.query, full=table.refresh_mode is RefreshMode.FULL, rules=self._rules_for(table))
+            columns = relations.columns(table.sources)
+            plan = self.compile(
+                table.query,
+                full=table.refresh_mode is RefreshMode.FULL,
+                rules=self._rules_for(table),
+                relations=relations,
+            )
         except (QueryError, NotFound) as error:
             # It was accepted once, so it is the sources that changed.
             raise SourceSchemaChanged(
                 f"the query of {table.name} no longer fits its sources",
                 detail=error.message,
-                hint="bring the column or table back, or drop the stream table and create it anew",
+                hint=f"bring the column or table back and `trickle resume {table.name}`, or give it another query",
                 position=error.position,
             ) from error
         with self._lock:
-            self._known[table.id] = _Known(table.query, table.refresh_mode, plan)
+            self._known[table.id] = _Known(table.query, table.refresh_mode, table.known_columns, plan, columns)
+        return plan
+
+    def fitting_plan_of(self, table: StreamTable) -> MaintenancePlan:
+        """The same, also where somebody changed the columns of its sources, and no refresh has noticed yet."""
+        plan = self.plan_of(table)
+        for name, used in plan.used_columns.items():
+            now = {column.name.casefold(): column.type for column in self.relations[name]}
+            if any(now.get(column.name.casefold()) != column.type for column in used):
+                self.forget(table.id)
+                return self.plan_of(table)
         return plan
 
     def _rules_for(self, table: StreamTable) -> FunctionRules:
@@ -252,39 +307,62 @@ class Plans:
 
     def _holds(self, known: _Known, table: StreamTable) -> bool:
         """Functions that somebody made may be made anew at any time."""
-        if (known.query, known.mode) != (table.query, table.refresh_mode):
+        if (known.query, known.mode, known.known_columns) != (table.query, table.refresh_mode, table.known_columns):
             return False
         if known.plan.views != _texts(self.parsed(table.query)):
             return False
         functions = known.plan.functions
         return not functions or self._compute.meaning(functions) == known.plan.meaning
 
-    def prepared(self, table: StreamTable, changes: Mapping[str, Change]) -> Prepared:
-        """The statements for these changes; made once, because making them costs more than sending them."""
+    def prepared(
+        self, table: StreamTable, changes: Mapping[str, Change], large: frozenset[str] = frozenset()
+    ) -> Prepared:
+        """The statements for these changes; made once, because making them costs more than sending them.
+
+        `large` are the sources that Spark had better not read twice, nor bring to others.
+        """
         plan = self.plan_of(table)
         if plan.kept is None:
             raise InternalError("a query that can only be recomputed has no change")
         with self._lock:
             known = self._known[table.id]
-        key = tuple(sorted(changes.items()))
+        key = tuple(sorted(changes.items())), large
         found = known.prepared.get(key)
         if found is None:
             statements = bind(plan.kept, changes)
-            first = None if statements.first is None else rendered(statements.first)
+            first = None if statements.first is None else rendered(statements.first, large=large)
+            change = rendered(statements.change, large=large)
             may_grow = bool(statements.whole_relations)
-            found = Prepared(statements, first, rendered(statements.change), statements.reads, may_grow)
+            shortcut = None if statements.shortcut is None else rendered(statements.shortcut, large=large)
+            found = Prepared(statements, first, change, statements.reads, may_grow, shortcut, bool(large))
             known.prepared[key] = found
         return found
 
     def still_means_the_same(self, table: StreamTable) -> bool:
         """Nobody made one of its views or functions anew. A query that has Spark's own functions only asks nobody."""
-        parsed = self.parsed(table.query)
-        if replaced_views(table.fingerprint, _texts(parsed)):
+        if not self.has_its_views(table):
             return False
-        if not parsed.functions:
+        if not self.parsed(table.query).functions:
             return True
         self._compute.wait_ready()
         return self.plan_of(table).fingerprint == table.fingerprint
+
+    def has_its_views(self, table: StreamTable) -> bool:
+        """Are the views that it names those that its fingerprint knows?"""
+        return not replaced_views(table.fingerprint, _texts(self.parsed(table.query)))
+
+    def at_hand(self, table: StreamTable) -> MaintenancePlan | None:
+        """Its plan, where somebody asked for it before; it may be outdated."""
+        with self._lock:
+            known = self._known.get(table.id)
+        return None if known is None else known.plan
+
+    def look_again(self, table: StreamTable) -> None:
+        """Forgets a plan that was made for other columns: nobody read in the logs whether there are such."""
+        with self._lock:
+            known = self._known.get(table.id)
+        if known is not None and known.columns != self.relations.as_known_to(table).columns(known.columns):
+            self.forget(table.id)
 
     def forget(self, table_id: str) -> None:
         with self._lock:

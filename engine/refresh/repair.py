@@ -12,11 +12,13 @@ from pathlib import Path
 from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
 from engine.errors import AlreadyExists, NotFound, TrickleError
+from engine.event_records import EventKind, Severity
 from engine.events import EventBus
 from engine.lake import stamp, tables
 from engine.names import RESERVED_PREFIX
-from engine.records import EventKind, Severity, Source, StreamTable
-from engine.refresh import carried
+from engine.observe.history import History
+from engine.records import Source, StreamTable
+from engine.refresh import carried, rename
 from engine.refresh.carried import Carried
 from engine.refresh.define import Definitions
 from engine.refresh.observe import makes_right
@@ -29,12 +31,14 @@ class Repairs:
     catalog: Catalog
     definitions: Definitions
     refresher: Refresher
+    history: History
     events: EventBus
     warehouse: Path
 
     def all(self) -> RepairResult:
         """Every stream table that the catalog knows, or that the warehouse holds."""
         done = [Repair(name, "its drop was not completed: it is back") for name in self.definitions.finish_drops()]
+        rename.finish(self.catalog, self.history)
         done += self._found_again()
         for table in self.catalog.stream_tables():
             done += self._mended(table)

@@ -9,6 +9,8 @@ from engine.errors import (
     CatalogBusy,
     CommitConflict,
     RefreshOvertaken,
+    SourceReplaced,
+    SourceSchemaChanged,
     SparkUnavailable,
     StorageFull,
     TrickleError,
@@ -18,6 +20,9 @@ from engine.errors import (
 _AT_ONCE = (CommitConflict, CatalogBusy)
 #: the world around is not as it should be, which is no fault of the stream table's
 _PASSES = (*_AT_ONCE, StorageFull, SparkUnavailable)
+
+#: somebody changed a source on purpose: trying again would find the same
+STOPS = (SourceSchemaChanged, SourceReplaced)
 
 FIRST_PAUSE_S = 0.05
 

@@ -12,7 +12,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from engine.algebra.nodes import Role
 from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
 from engine.clock import Clock
-from engine.compile.bind import Change
 from engine.compile.plan import MaintenancePlan
 from engine.errors import (
     CommitConflict,
@@ -29,64 +28,60 @@ from engine.errors import (
     NotFound,
     RefreshCancelled,
     RefreshFailed,
+    RefreshOvertaken,
     SourceHistoryLost,
-    SourceReplaced,
-    SourceRewound,
     TrickleError,
 )
+from engine.event_records import EventKind, Severity
 from engine.events import EventBus
 from engine.failpoints import FAILPOINTS, Failpoint
-from engine.lake import apply, failures, stamp, tables
+from engine.lake import apply, failures, tables
 from engine.lake.compute import Compute
 from engine.lake.heads import HeadReader
 from engine.lake.stamp import Stamp
-from engine.records import (
-    EventKind,
-    Frontier,
-    Initiator,
-    Outcome,
-    Reason,
-    ReasonCode,
-    RefreshMode,
-    RefreshRecord,
-    RunningRefresh,
-    Severity,
-    StreamTable,
-)
-from engine.refresh import full, reading, retry
+from engine.records import Frontier, Initiator, Outcome, Reason, ReasonCode, RefreshRecord, RunningRefresh, StreamTable
+from engine.refresh import cost_book, frontiers, full, reading, retry, schema_changes
+from engine.refresh.carried import Carrier
 from engine.refresh.choose import (
     Choice,
     after_changes,
+    after_reading,
     before_changes,
     changes_by_itself,
-    exchanged,
     is_contradicted,
-    meaning_changed,
+    weighed,
+    why_full,
 )
 from engine.refresh.claims import NOTHING_CHANGED, Claims
 from engine.refresh.job import Job, TooLarge
 from engine.refresh.ledger import Attempt, Done, Ledger, no_data, stamped_anew
+from engine.refresh.moves import since_the_frontier, untold, without_change
 from engine.refresh.observe import (
     Observer,
     SourceMove,
     Target,
     changes_are_gone,
     past_is_readable,
-    read_by,
     refuse_tampered,
-    without_changes,
 )
 from engine.refresh.operators import operators
 from engine.refresh.phases import Phases
 from engine.refresh.plans import Plans
 from engine.refresh.polls import Polls
+from engine.refresh.priced import Priced
+from engine.refresh.redefined import committed_meaning, held_to_promise, laid_out_otherwise, reinitialized
+from engine.refresh.sizes import Sizes
 from engine.refresh.strategies import STRATEGIES
+from engine.refresh.work import pending
 
 if TYPE_CHECKING:
     from engine.config import Settings
 
 
 log = logging.getLogger(__name__)
+
+#: so many refreshes of a process say little about the ones that come: its JVM is cold
+WARM_UPS = 5
 
 
 class Refresher:
@@ -112,7 +107,10 @@ class Refresher:
         self._clock = clock
         self._lease_epoch = lease_epoch
         self.observer = Observer(catalog, HeadReader(), clock)
+        self.sizes = Sizes()
+        self._warmed_up = 0
         self._claims = Claims()
+        self.carrier = Carrier(catalog, plans)
         self.polls = Polls(catalog, compute, settings, clock)
         self._closing = False
         self._chance = random.Random()  # noqa: S311  nobody gains by guessing how long somebody waits
@@ -129,6 +127,13 @@ class Refresher:
             self._compute.cancel(refresh_id)
         return refresh_id is not None
 
+    def wait_until_free(self, table: StreamTable) -> None:
+        self._claims.wait_until_free(table)
+
+    def undisturbed(self, table: StreamTable, doing: str) -> AbstractContextManager[None]:
+        """For what else is done with a stream table, beside which no refresh of it may run."""
+        return self._claims.undisturbed(table, doing)
+
     def close(self) -> None:
         """From now on refreshes may be cut off at any place: that is no failure of theirs, and is not recorded."""
         self._closing = True
@@ -141,15 +146,23 @@ class Refresher:
         initiated_by: Initiator,
         epoch: int | None = None,
         once_claimed: Callable[[], None] = lambda: None,
+        reinitialize: bool = False,
     ) -> RefreshRecord:
         """One refresh, from the version check to the records of it. Raises what made it fail, after recording it.
 
         With the `epoch` of a lease it commits only while that lease is held. `once_claimed` is done when no other
-        thread can refresh this stream table any more, and before anything else.
+        thread can refresh this stream table any more, and before anything else: what the catalog has then is what is
+        refreshed, whatever `table` was. To `reinitialize` is to be asked_full, and to believe nothing of what is known.
         """
-        attempt = Attempt(uuid.uuid4().hex, table, initiated_by, self._clock.now(), Phases(), epoch)
+        attempt = Attempt(uuid.uuid4().hex, table, initiated_by, self._clock.now(), Phases(), epoch, reinitialize)
         with self._claims.claimed(attempt):
             once_claimed()
+            table = self._catalog.stream_table_now(table.id)
+            attempt = replace(attempt, table=table)
+            self._claims.tell_name(table)
+            if reinitialize:
+                self._plans.forget(table.id)
+                self.observer.forget(table)
             progress = self._catalog.get_progress(table.id)
             try:
                 done = self._tried(attempt, progress, asked_full=asked_full)
@@ -164,7 +177,9 @@ class Refresher:
                 if isinstance(failure, NegativeMultiplicity):
                     self._needs_rebuild(table, failure)
                 raise failure from error
-            return self._ledger.done(attempt, progress, done)
+            record = self._ledger.done(attempt, progress, done)
+            self.carrier.after_refresh(table, wrote=done.applied is not None)
+            return record
 
     # ---------------------------------------------------------------- the journey
 
@@ -180,12 +195,21 @@ class Refresher:
                 log.info("%s begins anew: %s", attempt.table.name, error)
             self._claims.refuse_cancelled(attempt.refresh_id)
             time.sleep(pause_s)
+            attempt = replace(attempt, table=self._not_altered(attempt.table))
             progress = self._catalog.get_progress(attempt.table.id)
         with failures.panics_as_errors():
             return self._attempt(attempt, progress, asked_full=asked_full)
 
+    def _not_altered(self, table: StreamTable) -> StreamTable:
+        """As it is by now. What was in the way may have been another definition."""
+        now = next((each for each in self._catalog.stream_tables() if each.id == table.id), None)
+        if now is None or now.query != table.query:
+            raise RefreshOvertaken(f"{table.name} was altered or dropped meanwhile", hint=NOTHING_CHANGED)
+        return now
+
     def _attempt(self, attempt: Attempt, progress: Progress, *, asked_full: bool) -> Done:
         table = attempt.table
+        attempt.phases.begin_anew()
         with attempt.phases.phase("version check"):
             self.polls.look(table.sources)
             target = self.observer.target(table, progress)
@@ -216,32 +240,39 @@ class Refresher:
         asked_full: bool,
     ) -> Done:
         table, phases = attempt.table, attempt.phases
-        choice = before_changes(table, target, progress, asked_full=asked_full)
-        moves: tuple[SourceMove, ...] = tuple(
-            SourceMove(name, paths[name], version, None, Change.MIXED, None) for name, version in chosen.items()
-        )
+        choice, moves = before_changes(table, target, progress, asked_full=asked_full), untold(paths, chosen)
+        choice = choice or laid_out_otherwise(table, target)
+        if choice is not None and attempt.reinitialize:
+            choice = reinitialized(choice)
         if choice is None:
             with phases.phase("version check"):
-                choice, moves = self._read_log(table, target, paths, chosen)
+                if self._blocks_ddl:
+                    schema_changes.refuse_replaced(table, self._plans.relations, chosen, target.frontier or {})
+                found = since_the_frontier(self.observer, self._plans.relations, table, target, paths, chosen)
+                choice, moves = found.choice, found.moves
+                if found.lost is not None:
+                    self._needs_rebuild(table, found.lost)
                 FAILPOINTS.reach(Failpoint.CHANGES_SUMMED_UP)
-            if any(move.schema_changed for move in moves):
-                self._plans.forget(table.id)
+            attempt = held_to_promise(self._catalog, self._events, attempt, moves)
+            table = attempt.table
+        if any(move.schema_changed for move in moves):
+            self._plans.forget(table.id)
+        elif choice is not None:
+            self._plans.look_again(table)
         with phases.phase("plan"):
-            plan = self._plans.plan_of(table)
-            if choice is None and plan.fingerprint != table.fingerprint:
-                choice = meaning_changed(table, plan)
-            choice = choice or exchanged(moves, plan)
-            if choice is None and plan.replay is None and not changes_by_itself(table) and _without_change(moves):
+            blocks = self._blocks_ddl and not asked_full and target.frontier is not None
+            table, plan, choice = schema_changes.planned(table, choice, moves, self._plans, self._events, blocks=blocks)
+            attempt = replace(attempt, table=table)
+            costs = cost_book.read(self._catalog, table, plan)
+            if choice is None and plan.replay is None and not changes_by_itself(table) and without_change(moves):
                 return self._no_data(attempt, target, paths, chosen)
+            changes = pending(costs, moves, self.sizes)
+            full_reason = why_full(table, plan)
             if choice is None:
-                choice = after_changes(
-                    table,
-                    plan,
-                    moves,
-                    rows_of=_rows_of,
-                    max_change_ratio=self._settings.refresh.max_change_ratio,
-                )
-            job = self._job(attempt, plan, target, paths, chosen)
+                ratio = self._settings.refresh.max_change_ratio
+                choice = after_changes(table, changes, costs, full_reason=full_reason, max_change_ratio=ratio)
+            choice = weighed(choice, costs, changes, full_reason=full_reason)
+            job = self._job(attempt, plan, target, paths, chosen, Priced(costs, changes, self._is_cold))
         self._claims.refuse_cancelled(attempt.refresh_id)
         if choice.full:
             return self._full(job, choice, moves)
@@ -253,7 +284,8 @@ class Refresher:
     def _nothing_changed(self, table: StreamTable, progress: Progress, target: Target, chosen: Frontier) -> bool:
         if is_contradicted(progress):
             return False
-        same = target.frontier == chosen and target.fingerprint == table.fingerprint
+        stored = (target.frontier, target.fingerprint, target.partition_by)
+        same = stored == (chosen, table.fingerprint, table.partition_by)
         return same and not changes_by_itself(table) and self._plans.still_means_the_same(table)
 
     def _with_less_history(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...], error: TrickleError) -> Done:
@@ -271,31 +303,10 @@ class Refresher:
                 lost = min(rebuilt)
         reason = Reason(ReasonCode.HISTORY_LOST, f"files of the past of {lost}, which it had to read, are cleaned away")
         self._needs_rebuild(job.table, SourceHistoryLost(reason.text))
-        return self._full(job, Choice(Outcome.REINITIALIZE, reason), moves)
-
-    def _read_log(
-        self, table: StreamTable, target: Target, paths: dict[str, str], chosen: Frontier
-    ) -> tuple[Choice | None, tuple[SourceMove, ...]]:
-        """What the sources did. A source whose past is lost can still be read anew."""
-        try:
-            moves = self.observer.changes(paths, chosen, target.frontier or {})
-        except SourceHistoryLost as error:
-            self._needs_rebuild(table, error)
-            return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.HISTORY_LOST, error.message)), ()
-        except (SourceReplaced, SourceRewound) as error:
-            self._needs_rebuild(table, error)
-            return Choice(Outcome.REINITIALIZE, Reason(ReasonCode.SOURCE_REPLACED, error.message)), ()
-        if table.refresh_mode is RefreshMode.FULL or table.full_reason is not None:
-            return None, moves
-        moves = tuple(read_by(move, self._plans.relations.cdc_mode(move.name)) for move in moves)
-        mute = next((move for move in moves if move.is_mute), None)
-        if mute is None:
-            return None, moves
-        if table.refresh_mode is RefreshMode.DIFFERENTIAL:
-            raise without_changes(mute.name)
-        return Choice(
-            Outcome.FULL, Reason(ReasonCode.NO_CHANGE_FEED, f"{mute.name} does not record its changes")
-        ), moves
+        job.phases.begin_anew()
+        again = Choice(Outcome.REINITIALIZE, reason)
+        priced = job.priced
+        return self._full(job, weighed(again, priced.costs, priced.changes, full_reason=None), moves)
 
     def _no_data(self, attempt: Attempt, target: Target, paths: dict[str, str], chosen: Frontier) -> Done:
         """Nothing is written, until the last stamp is so old that the history which it refers to may soon be gone."""
@@ -309,7 +320,7 @@ class Refresher:
             sequence=target.sequence + 1,
             outcome=Outcome.NO_DATA,
             frontier=chosen,
-            base_frontier=self._base_frontier(chosen),
+            base_frontier=frontiers.base_of(chosen, self._plans.relations),
             fingerprint=table.fingerprint,
             lease_epoch=self._epoch_of(attempt),
             on_version=target.version,
@@ -322,20 +333,29 @@ class Refresher:
         text = error.message if error.detail is None else f"{error.message.rstrip('.')}: {error.detail}"
         self._events.publish(EventKind.REINITIALIZE_NEEDED, table.name, text, Severity.WARN)
 
+    @property
+    def _blocks_ddl(self) -> bool:
+        return self._settings.sources.block_source_ddl
+
+    @property
+    def _is_cold(self) -> bool:
+        return self._warmed_up < WARM_UPS
+
     def _full(self, job: Job, choice: Choice, moves: tuple[SourceMove, ...]) -> Done:
         applied = full.run(job, choice.outcome)
+        self._warmed_up += 1
         if job.plan.fingerprint != job.table.fingerprint:
-            # The same text means something else by now, and from this commit on the table holds that.
-            self._catalog.update_stream_table(
-                replace(
-                    job.table,
-                    fingerprint=job.plan.fingerprint,
-                    columns=job.plan.visible,
-                    full_reason=job.plan.full_reason,
-                )
-            )
-        rows = operators(job.plan.tree, moves, {}, applied, full=True)
-        return Done(choice, applied, job.chosen, job.sequence, job.refresh_id, operators=rows, evaluated_at=job.moment)
+            committed_meaning(self._catalog, self._plans, job.table, job.plan)
+        return Done(
+            choice,
+            applied,
+            job.chosen,
+            job.sequence,
+            job.refresh_id,
+            operators=operators(job.plan.tree, moves, {}, applied, full=True),
+            evaluated_at=job.moment,
+            lesson=job.priced.of_full(applied, by_price=choice.by_price),
+        )
 
     def _differential(
         self, job: Job, choice: Choice, moves: tuple[SourceMove, ...], rebuilt: frozenset[str] = frozenset()
@@ -343,6 +363,13 @@ class Refresher:
         """`rebuilt` are sources whose past is not read, but made from the present and the change."""
         work, rows_read = reading.prepare(job, self._plans, moves, rebuilt)
         self._claims.refuse_cancelled(job.refresh_id)
+        job = replace(job, priced=job.priced.once_read(rows_read))
+        ratio = job.settings.refresh.max_change_ratio
+        again = after_reading(choice, job.table, job.priced.changes, job.priced.costs, max_change_ratio=ratio)
+        if again is not choice:
+            # what was read is no part of what a full refresh costs
+            job.phases.begin_anew()
+            return self._full(job, again, moves)
         applied = None
         for strategy in STRATEGIES:
             if strategy.fits(work):
@@ -353,9 +380,11 @@ class Refresher:
                 break
         if applied is None:
             raise InternalError(f"no strategy fits the change of {job.table.name}")
+        self._warmed_up += 1
         rows = operators(job.plan.tree, moves, rows_read, applied, full=False)
         last = job if applied.version is not None else job.target
-        return Done(choice, applied, job.chosen, last.sequence, last.refresh_id, work.rows_in, rows)
+        lesson = job.priced.of_differential(applied)
+        return Done(choice, applied, job.chosen, last.sequence, last.refresh_id, work.rows_in, rows, lesson=lesson)
 
     def _job(
         self,
@@ -364,6 +393,7 @@ class Refresher:
         target: Target,
         paths: dict[str, str],
         chosen: Frontier,
+        priced: Priced,
     ) -> Job:
         return Job(
             refresh_id=attempt.refresh_id,
@@ -371,9 +401,10 @@ class Refresher:
             plan=plan,
             target=target,
             paths=paths,
-            columns={name: self._plans.relations[name] for name in paths} if plan.kept is None else {},
+            columns=self._plans.relations.as_known_to(attempt.table).columns(paths) if plan.kept is None else {},
             chosen=chosen,
-            base_frontier=self._base_frontier(chosen),
+            priced=priced,
+            base_frontier=frontiers.base_of(chosen, self._plans.relations),
             lease_epoch=self._epoch_of(attempt),
             evaluated=None if plan.replay is None else self._compute.evaluates(self._clock.now()),
             compute=self._compute,
@@ -393,17 +424,6 @@ class Refresher:
                 hint=NOTHING_CHANGED,
             )
 
-    def _base_frontier(self, chosen: Frontier) -> Frontier:
-        """The versions of the sources at the bottom, seen through the stream tables between."""
-        base: Frontier = {}
-        for name, version in chosen.items():
-            located = self._plans.relations.located(name)
-            last = None
-            if located.is_stream_table:
-                last = stamp.last_stamp(located.path, version.version)
-            base.update(last.stamp.base_frontier if last is not None else {name: version})
-        return base
-
     def _failure(self, error: Exception, attempt: Attempt) -> TrickleError:
         if self._claims.is_cancelled(attempt.refresh_id):
             return RefreshCancelled(f"the refresh of {attempt.table.name} was cancelled", hint=NOTHING_CHANGED)
@@ -414,11 +434,3 @@ class Refresher:
         with suppress(NotFound):
             return {self._plans.relations.path(name): name for name in table.sources}
         return {}
-
-
-def _without_change(moves: tuple[SourceMove, ...]) -> bool:
-    return all(move.change is Change.NONE for move in moves)
-
-
-def _rows_of(path: str) -> int | None:
-    return tables.pin(path).rows()

@@ -20,11 +20,13 @@ from engine.errors import (
     SourceDropped,
     TrickleError,
 )
+from engine.event_records import EventKind
 from engine.events import EventBus
 from engine.lake import polled, tables
 from engine.lake.heads import HeadReader
+from engine.lake.turns import Turns
 from engine.names import check_name
-from engine.records import CdcMode, Column, EnableCdf, EventKind, Notice, Polled, Source, SourceStatus
+from engine.records import CdcMode, Column, EnableCdf, Notice, Polled, Source, SourceStatus
 from engine.refresh.observe import without_changes
 
 if TYPE_CHECKING:
@@ -33,12 +35,15 @@ if TYPE_CHECKING:
 
 
 class Sources:
-    def __init__(self, catalog: Catalog, compute: Compute, events: EventBus, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, catalog: Catalog, compute: Compute, events: EventBus, settings: Settings, clock: Clock, turns: Turns
+    ) -> None:
         self._catalog = catalog
         self._compute = compute
         self._events = events
         self._settings = settings
         self._clock = clock
+        self._turns = turns
         self._heads = HeadReader()
         #: where the copies lie of what is polled
         self._copies = catalog.path.parent / "polled"
@@ -122,7 +127,7 @@ class Sources:
             return
         if self.may_enable(enable_cdf):
             self._compute.wait_ready()
-            self._compute.enable_cdf(path)
+            self._switch_on(path)
             self._events.publish(
                 EventKind.CDC_MODE_CHANGED, name, "Trickle switched the Change Data Feed on; it stays on"
             )
@@ -142,10 +147,15 @@ class Sources:
         return self.status(source)
 
     def enable(self, name: str, path: str) -> Notice:
-        self._compute.enable_cdf(path)
+        self._switch_on(path)
         text = f"the Change Data Feed of {name} was switched on"
         self._events.publish(EventKind.CDC_MODE_CHANGED, name, text)
         return Notice(text, "it costs writers that update and delete a little, and stays on when Trickle leaves")
+
+    def _switch_on(self, path: str) -> None:
+        """In its turn: a commit between DML and its undoing would keep that DML."""
+        with self._turns.taken((path,)):
+            self._compute.enable_cdf(path)
 
     def statuses(self) -> tuple[SourceStatus, ...]:
         return tuple(self.status(source) for source in self._catalog.sources())

@@ -75,7 +75,8 @@ def _state(table: StreamTable, progress: Progress, running: RunningRefresh | Non
     if progress.suspended_at is not None:
         return State.SUSPENDED
     if progress.consecutive_errors:
-        return State.FAILED
+        # what could not be followed and was not undone is in its source and not in its rows
+        return State.LATE if table.refresh_mode is RefreshMode.IMMEDIATE else State.FAILED
     if not progress.populated or staleness_s is None:
         return State.UNPOPULATED
     return State.STALE if is_stale(staleness_s, table.interval_s) else State.FRESH
@@ -86,9 +87,9 @@ def _effective_mode(table: StreamTable, worked: tuple[RefreshRecord, ...]) -> st
     if table.refresh_mode is RefreshMode.FULL or table.full_reason is not None:
         return "full"
     last = next((each for each in reversed(worked) if each.outcome is not Outcome.FAILED), None)
-    if last is None or last.outcome is Outcome.DIFFERENTIAL or last.frontier_from is None:
-        return "differential"
-    return "full"
+    if last is not None and last.outcome is not Outcome.DIFFERENTIAL and last.frontier_from is not None:
+        return "full"
+    return "immediate" if table.refresh_mode is RefreshMode.IMMEDIATE else "differential"
 
 
 def _reason(table: StreamTable, worked: tuple[RefreshRecord, ...]) -> Reason | None:

@@ -18,7 +18,7 @@ from engine.lake import queries, quoting, tables, views
 from engine.records import Column, Evaluated, StreamTable
 from engine.refresh.choose import is_random
 from engine.refresh.observe import Target
-from engine.refresh.plans import Located
+from engine.refresh.plans import Located, restricted
 from engine.results import VerifyResult
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def verify(
         version = target.frontier[source.name].version
         # a source's columns as they were then; of a stream table those that readers see
         columns = source.columns if source.is_stream_table else tables.columns(source.path, version)
+        columns = restricted(columns, table.known_columns.get(source.name))
         views.of_past(session, source.name, source.path, version, columns)
     doing = f"verifying {table.name}"
     stored_name = "__trickle_verified"

@@ -8,13 +8,23 @@ from dataclasses import replace
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.compile.parse import Limits, ParsedQuery, parse
-from engine.errors import AlreadyExists, DependentsExist, InvalidArgument, NotFound, QueryError, TrickleError
+from engine.errors import (
+    AlreadyExists,
+    DependentsExist,
+    InvalidArgument,
+    NotFound,
+    NotPopulated,
+    QueryError,
+    TrickleError,
+)
+from engine.event_records import EventKind
 from engine.events import EventBus
 from engine.lake import tables
 from engine.lake.compute import Compute
-from engine.names import check_name
-from engine.records import EventKind, RefreshMode, StreamTable, View
+from engine.names import check_name, same_name
+from engine.records import RefreshMode, StreamTable, View
 from engine.refresh import carried
+from engine.refresh.define import Definitions
 from engine.refresh.plans import Analyzer, Plans
 from engine.refresh.sources import views_naming
 from engine.results import ViewResult
@@ -22,11 +32,19 @@ from engine.results import ViewResult
 
 class Views:
     def __init__(
-        self, catalog: Catalog, compute: Compute, plans: Plans, events: EventBus, limits: Limits, clock: Clock
+        self,
+        catalog: Catalog,
+        compute: Compute,
+        plans: Plans,
+        definitions: Definitions,
+        events: EventBus,
+        limits: Limits,
+        clock: Clock,
     ) -> None:
         self._catalog = catalog
         self._compute = compute
         self._plans = plans
+        self._definitions = definitions
         self._events = events
         self._limits = limits
         self._clock = clock
@@ -47,10 +65,7 @@ class Views:
         parsed = parse(query, self._limits, after, self._plans.relations)  # refuses circles
         self._compute.wait_ready()
         self._analyse(view, parsed, after)
-        readers = self._readers(view.name) if there is not None else ()
-        for table in readers:
-            self._refuse_broken(table, view, after)
-        readers = tuple(replace(each, sources=self._plans.sources_of(each.query, after)) for each in readers)
+        readers = tuple(self._with_other_text(each, view, parsed, after) for each in self._readers(there))
         self._catalog.save_view(view, replace=there is not None, readers=readers)
         for table in readers:
             # its own table has its whole definition: it would come back from there as it was otherwise
@@ -69,7 +84,7 @@ class Views:
             if if_exists:
                 return False
             raise self._missing(name)
-        readers = [f"the stream table {each.name}" for each in self._readers(view.name)]
+        readers = [f"the stream table {each.name}" for each in self._readers(view)]
         readers += [f"the view {each}" for each in views_naming(self._catalog, self._limits, view.name)]
         if readers:
             raise DependentsExist(f"{view.name} is read by {', '.join(readers)}", hint="drop these first")
@@ -104,24 +119,46 @@ class Views:
         if twice is not None:
             raise InvalidArgument(f"two columns of the view are named {twice}", hint="rename one with AS")
 
-    def _refuse_broken(self, table: StreamTable, view: View, views: tuple[View, ...]) -> None:
+    def _with_other_text(
+        self, table: StreamTable, view: View, parsed: ParsedQuery, views: tuple[View, ...]
+    ) -> StreamTable:
+        """What a stream table reads and knows from then on; refuses what it would not be created with.
+
+        The new text may name columns that came after the stream table. Of what that text does not read, nothing is new.
+        """
+        sources = self._plans.sources_of(table.query, views)
+        there, anew = self._plans.relations.types(sources), {name.casefold() for name in parsed.sources}
+        known = {
+            name: columns if name.casefold() in anew else table.known_columns.get(name, columns)
+            for name, columns in there.items()
+        }
+        reader = replace(table, sources=sources, known_columns=known)
         try:
-            self._plans.compile(table.query, full=table.refresh_mode is RefreshMode.FULL, views=views)
-        except (QueryError, NotFound) as error:
+            plan = self._plans.compile(
+                table.query,
+                full=table.refresh_mode is RefreshMode.FULL,
+                views=views,
+                relations=self._plans.relations.as_known_to(reader),
+            )
+            self._definitions.fitted(reader, plan, views)
+        except (QueryError, NotFound, InvalidArgument, NotPopulated) as error:
             raise InvalidArgument(
                 f"the stream table {table.name}, which reads {view.name}, would make no sense any more",
                 detail=str(error),
                 hint=f"keep what it reads, or drop {table.name} first",
             ) from error
+        return reader
 
     # ---------------------------------------------------------------- who reads what
 
-    def _readers(self, name: str) -> tuple[StreamTable, ...]:
+    def _readers(self, there: View | None) -> tuple[StreamTable, ...]:
         """The stream tables whose queries name the view, also through other views."""
+        if there is None:
+            return ()
         return tuple(
             table
             for table in self._catalog.stream_tables()
-            if any(view.name.casefold() == name.casefold() for view in self._plans.parsed(table.query).views)
+            if any(same_name(view.name, there.name) for view in self._plans.parsed(table.query).views)
         )
 
     def _missing(self, name: str) -> TrickleError:

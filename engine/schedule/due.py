@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from engine.catalog.records import Progress
-from engine.records import StreamTable
+from engine.records import RefreshMode, StreamTable
 
 #: a failing stream table is tried again after its interval, doubled with each failure up to this
 MAX_BACK_OFF_S = 300.0
@@ -15,6 +15,11 @@ MAX_BACK_OFF_S = 300.0
 def is_held(progress: Progress | None) -> bool:
     """Is it left alone, until somebody says go on?"""
     return progress is not None and (progress.paused or progress.suspended_at is not None)
+
+
+def follows_at_once(table: StreamTable, progress: Progress) -> bool:
+    """Is it due as soon as a source moves? After a failure it waits its turn like everybody."""
+    return table.refresh_mode is RefreshMode.IMMEDIATE and not progress.consecutive_errors
 
 
 def wait_s(table: StreamTable, progress: Progress, chance: float = 0.5) -> float:
@@ -38,15 +43,19 @@ class Candidate:
 
 
 def ready(candidates: Iterable[Candidate]) -> tuple[StreamTable, ...]:
-    """Those that are due and whose upstream stream tables are neither due nor busy: these go first."""
+    """Those that are due and whose upstream stream tables are neither due nor busy: these go first.
+
+    Of those that could go at once, the IMMEDIATE ones are first in the queue.
+    """
     by_name: Mapping[str, Candidate] = {each.table.name.casefold(): each for each in candidates}
 
     def is_settled(name: str) -> bool:
         upstream = by_name.get(name.casefold())
         return upstream is None or not (upstream.due or upstream.busy)
 
-    return tuple(
+    chosen = (
         each.table
         for each in by_name.values()
         if each.due and not each.busy and all(map(is_settled, each.table.sources))
     )
+    return tuple(sorted(chosen, key=lambda table: table.refresh_mode is not RefreshMode.IMMEDIATE))

@@ -12,18 +12,26 @@ import queue
 import random
 import socket
 import threading
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.catalog.lease import Lease
+from engine.catalog.records import Progress
 from engine.catalog.store import Catalog
 from engine.clock import Clock
 from engine.errors import LeaseHeld, TrickleError
+from engine.event_records import EventKind, Severity
 from engine.events import EventBus
+from engine.lake.turns import Turns
+from engine.lake.watch import Watcher
 from engine.observe.history import History
-from engine.records import EventKind, Initiator, SchedulerPlace, SchedulerStatus, Severity, SparkPhase, StreamTable
+from engine.records import Initiator, RefreshMode, SchedulerPlace, SchedulerStatus, SparkPhase, StreamTable
+from engine.refresh import graph
+from engine.refresh.maintain import Maintainer
 from engine.refresh.run import Refresher
-from engine.schedule.due import Candidate, is_held, ready, wait_s
+from engine.schedule.alerts import HistoryAlerts
+from engine.schedule.due import Candidate, follows_at_once, is_held, ready, wait_s
 
 if TYPE_CHECKING:
     from engine.config import Settings
@@ -51,7 +59,12 @@ class Scheduler:
         events: EventBus,
         settings: Settings,
         clock: Clock,
+        turns: Turns,
+        alerts: HistoryAlerts,
+        maintainer: Maintainer,
     ) -> None:
+        self._alerts = alerts
+        self._maintainer = maintainer
         self._history = history
         self._catalog = catalog
         self._lease = lease
@@ -60,7 +73,10 @@ class Scheduler:
         self._events = events
         self._settings = settings
         self._clock = clock
-        self._turns: dict[str, _Turn] = {}
+        self._due: dict[str, _Turn] = {}
+        #: who has one sees to what is IMMEDIATE itself
+        self._turns = turns
+        self._watcher: Watcher | None = None
         self._work: queue.Queue[StreamTable | None] = queue.Queue()
         self._stopping = threading.Event()
         self._wake = threading.Event()
@@ -77,10 +93,12 @@ class Scheduler:
             if self._threads:
                 return self.status()
             self._stopping.clear()
+            self._watcher = Watcher(lambda path: self.wake())
             self._try_lease()
             self._spawn("scheduler", self._run)
             for number in range(self._settings.refresh.max_concurrent_refreshes):
                 self._spawn(f"refresh-{number + 1}", self._refresh_what_comes)
+            self._spawn("maintenance", self._maintain_when_idle)
         return self.status()
 
     def stop(self, drain_timeout_s: float = 0.0, *, cancel: bool = True) -> None:
@@ -94,6 +112,8 @@ class Scheduler:
             return
         self._stopping.set()
         self._wake.set()
+        if self._watcher is not None:
+            self._watcher.close()
         for _ in threads[1:]:
             self._work.put(None)
         deadline_s = self._clock.monotonic_s() + drain_timeout_s
@@ -121,7 +141,7 @@ class Scheduler:
         running = self._refresher.running()
         if self._epoch is not None:
             tables = {table.id: table.name for table in self._catalog.stream_tables()}
-            queued = tuple(tables[key] for key, turn in list(self._turns.items()) if turn.queued and key in tables)
+            queued = tuple(tables[key] for key, turn in list(self._due.items()) if turn.queued and key in tables)
             busy = {each.st for each in running}
             waiting = tuple(name for name in queued if name not in busy)
             return SchedulerStatus(SchedulerPlace.HERE, os.getpid(), running, waiting)
@@ -166,6 +186,8 @@ class Scheduler:
                 if self._clock.monotonic_s() >= next_heartbeat_s:
                     holding = self._keep_lease()
                     next_heartbeat_s = self._clock.monotonic_s() + self._settings.scheduler.heartbeat_s
+                if holding:
+                    self._alerts.look()
                 if holding and not self.tick() and not self._refresher.running():
                     # nobody waits: the time to put the history in order, which mostly finds nothing to do
                     self._history.maintain(self._settings.history.retention_days)
@@ -186,21 +208,55 @@ class Scheduler:
         progress = self._catalog.all_progress()
         running = {each.st for each in self._refresher.running()}
         candidates = []
-        for table in self._catalog.stream_tables():
-            turn = self._turns.setdefault(table.id, _Turn(now_s))
-            due = not is_held(progress.get(table.id)) and now_s >= turn.due_at_s
+        tables = self._catalog.stream_tables()
+        places = self._places(tables)
+        for table in tables:
+            turn = self._due.setdefault(table.id, _Turn(now_s))
+            known = progress.get(table.id)
+            due = not is_held(known) and (now_s >= turn.due_at_s or self._is_behind(table, known, tables, places))
             candidates.append(Candidate(table, due, turn.queued or table.name in running))
         chosen = ready(candidates)
         for table in chosen:
-            self._turns[table.id].queued = True
+            self._due[table.id].queued = True
             self._work.put(table)
         return chosen
+
+    def _places(self, tables: tuple[StreamTable, ...]) -> dict[str, str]:
+        """Where everything is that who is IMMEDIATE may read; a commit to one of its sources wakes the loop."""
+        immediate = [table for table in tables if table.refresh_mode is RefreshMode.IMMEDIATE]
+        if not immediate:
+            self._watch(frozenset())
+            return {}
+        sources = {source.name.casefold(): source.path for source in self._catalog.sources()}
+        read = {name.casefold() for table in immediate for name in table.sources}
+        self._watch({sources[name] for name in read & sources.keys()})
+        return sources | {table.name.casefold(): table.path for table in tables}
+
+    def _watch(self, paths: Collection[str]) -> None:
+        if self._watcher is not None:
+            self._watcher.watch_only(paths)
+
+    def _is_behind(
+        self,
+        table: StreamTable,
+        progress: Progress | None,
+        tables: tuple[StreamTable, ...],
+        places: Mapping[str, str],
+    ) -> bool:
+        """Commits of others are followed at once; DML of ours is followed by whoever sent it, while that one lives."""
+        if progress is None or not follows_at_once(table, progress):
+            return False
+        read = {name: places[name.casefold()] for name in table.sources if name.casefold() in places}
+        if len(read) < len(table.sources) or not self._refresher.observer.has_moved(read, progress):
+            return False
+        below = graph.below(tables, table) & places.keys()
+        return not any(self._turns.is_taken(places[name]) for name in below)
 
     def _refresh_what_comes(self) -> None:
         while (table := self._work.get()) is not None:
             if self._stopping.is_set():
                 return
-            turn = self._turns[table.id]
+            turn = self._due[table.id]
             began_s = self._clock.monotonic_s()
             try:
                 # Without a lease somebody else refreshes it; what is under way ends with the lease, too.
@@ -222,6 +278,18 @@ class Scheduler:
             turn.due_at_s = began_s + self._wait_s(table)
             turn.queued = False
             self._wake.set()
+
+    def _maintain_when_idle(self) -> None:
+        """In a thread of its own: what it does may take longer than a lease is held without a sign of life."""
+        tick_s = self._settings.scheduler.tick_ms / 1000
+        while not self._stopping.wait(tick_s):
+            idle = self._epoch is not None and self._host.is_ready and self._work.empty()
+            if not idle or self._refresher.running():
+                continue
+            try:
+                self._maintainer.when_idle()
+            except TrickleError as error:
+                log.warning("the scheduler could not look: %s", error)
 
     def _wait_s(self, table: StreamTable) -> float:
         try:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.errors import InvalidArgument
-from engine.results import DeltaExplanation, Preview, Rewrite, StreamTableExplanation, Validation
+from engine.results import (
+    DeltaExplanation,
+    Preview,
+    RefreshModeExplanation,
+    Rewrite,
+    StreamTableExplanation,
+    Validation,
+)
 from engine.verbs.looking import LookingVerbs
 
 if TYPE_CHECKING:
@@ -41,6 +48,13 @@ class ExplainVerbs(LookingVerbs):
         if name is not None:
             return self._explainer.delta_of(self.stream_table(name))
         return self._explainer.delta(query or "", dialect)
+
+    def explain_refresh_mode(self, name: str) -> RefreshModeExplanation:
+        """What the next refresh would do for the changes that are pending, and what each way would cost.
+
+        From the logs alone: Spark is not started.
+        """
+        return self._core.foresight.of(self.stream_table(name))
 
     def explain_st(self, name: str) -> StreamTableExplanation:
         """All about one stream table: definition, plan, reasons, last refresh, frontier, sources."""

@@ -7,15 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from engine.catalog.migrations import SCHEMA_VERSION
-from engine.records import (
-    Event,
-    Overview,
-    RefreshRecord,
-    SchedulerPlace,
-    SchedulerStatus,
-    StreamTable,
-    StreamTableStatus,
-)
+from engine.event_records import Event
+from engine.records import Overview, RefreshRecord, SchedulerPlace, SchedulerStatus, StreamTable, StreamTableStatus
 from engine.refresh.status import status_of
 from engine.results import VersionInfo
 from engine.verbs.opened import Opened

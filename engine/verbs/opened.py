@@ -58,7 +58,7 @@ class Opened:
                 self.settings,
                 self._clock,
                 self._lease,
-                self.workspace.warehouse,
+                self.workspace,
             )
         return self._built
 

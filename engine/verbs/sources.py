@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from engine.records import SourceStatus, View
-from engine.results import ViewResult
+from engine.results import CdcStatus, ChangeBuffer, ViewResult, WriteResult
 from engine.verbs.opened import Opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from engine.compile.source_ddl import AlterSource
 
 
 class SourceVerbs(Opened):
@@ -51,6 +53,16 @@ class SourceVerbs(Opened):
     def drop_source(self, name: str, *, if_exists: bool = False) -> bool:
         return self._writing.sources.drop(name, if_exists=if_exists)
 
+    def cdc_status(self) -> tuple[CdcStatus, ...]:
+        """How the changes of each source reach each stream table, how far each is behind, and for how long it may be.
+
+        By the logs alone: Spark is not asked."""
+        return self._core.cdc.statuses()
+
+    def change_buffer_stats(self) -> tuple[ChangeBuffer, ...]:
+        """What of each source waits for the slowest of its readers."""
+        return self._core.cdc.buffers()
+
     def create_view(self, name: str, query: str, *, or_replace: bool = False) -> ViewResult:
         """Stream tables that read a view with another text are rebuilt at their next refresh."""
         self._host.start()
@@ -68,11 +80,28 @@ class SourceVerbs(Opened):
         """A query over sources and stream tables as they are now."""
         return self._ready().select(text)
 
-    def change_source(self, text: str) -> int:
-        """DML on a source; the version it made."""
+    def alter_source_table(self, statement: AlterSource) -> int:
+        """ALTER TABLE on a source, unless a stream table uses what it changes; the version it made."""
+        self._ready()
+        return self._writing.source_ddl.alter(statement)
+
+    def drop_source_table(self, name: str) -> NoReturn:
+        """Always refused: who reads it is named, or that its folder is its owner's."""
+        self._writing.source_ddl.drop(name)
+
+    def change_source(self, text: str) -> WriteResult:
+        """DML on a source. What is IMMEDIATE follows it before it returns, or it has no net effect."""
+        return self._change(text, None)
+
+    def write_and_refresh(self, text: str, name: str) -> WriteResult:
+        """The same; and that stream table, of any mode, follows too, with all that lies between."""
+        return self._change(text, name)
+
+    def _change(self, text: str, also: str | None) -> WriteResult:
         core = self._writing
         self._host.start()
         self._host.wait_ready()
-        version = core.change_source(text)
-        core.scheduler.wake()
-        return version
+        try:
+            return core.change_source(text, also)
+        finally:
+            core.scheduler.wake()

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.demo.stream_tables import DEFINITIONS
 from engine.demo.workspace import _wanted
 from engine.engine import Engine
-from engine.records import EventKind
+from engine.event_records import EventKind
 
 
 def test_what_was_dropped_stays_away(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from engine.compile.parse import parse
 from engine.compile.translate import dialect_of, in_spark
 from engine.errors import InvalidArgument, Position, QueryParseError, UnsupportedOperator
-from engine.records import Column, SqlDialect
+from engine.records import Column, Notice, Reason, ReasonCode, SqlDialect
 
 HERE = Path(__file__).parent
 TABLES = {
@@ -85,6 +85,31 @@ def test_a_place_is_found_again() -> None:
     assert made.place(Position(4, 6)) == Position(2, 19)
     assert made.place(Position(3, 5)) is None  # DIV was never written
     assert made.place(None) is None
+
+
+def test_a_place_of_a_word_that_only_spark_has() -> None:
+    made = in_spark("SELECT id\nFROM t FETCH FIRST 3 ROWS ONLY", "postgres", TABLES)
+    assert made.place(Position(4, 1)) == Position(2, 8)  # LIMIT
+
+
+def test_sentences_speak_of_the_text_as_it_was_written() -> None:
+    """Spark, which counts characters from 0, read another text."""
+    made = in_spark("SELECT id,\n  a / b AS q FROM t", "postgres", TABLES)
+    with pytest.raises(QueryParseError) as caught, made.placed():
+        raise QueryParseError("no", detail="no q. SQLSTATE: 42703; line 3 pos 13", fragment="a DIV b")
+    assert caught.value.detail == "no q. SQLSTATE: 42703 (line 2, column 12)"
+    assert caught.value.fragment is None
+    with pytest.raises(QueryParseError) as of_our_own, made.placed():
+        raise QueryParseError("no", detail="near 'DIV' (line 3, pos 4)", position=Position(3, 5), fragment="id")
+    assert (of_our_own.value.detail, of_our_own.value.position) == ("near 'DIV'", None)
+    assert of_our_own.value.fragment == "id"
+    with pytest.raises(QueryParseError) as in_view, made.placed():
+        raise QueryParseError("no (in the view v, line 1, column 3)", detail="no; line 1 pos 2")
+    assert in_view.value.detail == "no"
+    told = made.placed_notices([Notice("ORDER BY (line 4, column 1) has no effect"), Notice("nothing", "a hint")])
+    assert [each.text for each in told] == ["ORDER BY (line 2, column 14) has no effect", "nothing"]
+    reason = made.placed_reason(Reason(ReasonCode.UNSUPPORTED, "no", Position(3, 3), "a DIV b"))
+    assert reason == Reason(ReasonCode.UNSUPPORTED, "no", Position(2, 3), None)
 
 
 def test_a_text_that_is_ordered_is_told() -> None:

@@ -10,20 +10,26 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.errors import CommitConflict, TrickleError
+from engine.errors import CommitConflict, SourceReplaced, TrickleError
 from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint, SimulatedCrash
 from engine.records import Outcome
-from tests.faults.simulation import FIRST, Broken, Remembered, Setup, World
+from tests.faults import writing
+from tests.faults.simulation import FIRST, RENAMED, Broken, Remembered, Setup, World
 from tests.faults.troubles import (
     AFTER_COMMIT,
+    ALTER_POINTS,
     BEFORE_COMMIT,
     CREATE_POINTS,
     DROP_POINTS,
+    MAINTAIN_POINTS,
     MORE_DATA,
+    POLL_POINTS,
+    RENAME_POINTS,
     Fault,
     Tally,
     Trouble,
     expected_error,
+    in_common_first,
     leaves_change_pending,
     mended,
     suffer,
@@ -39,12 +45,13 @@ def of_test(
     recomputed: bool = False,
     by_files: bool = False,
     retries: int = 0,
+    polled: bool = False,
 ) -> Setup:
     """A test that goes to the edge of a type would fall over it with more data."""
     at_the_edge = test.path.stem.startswith("overflow")
     rows = {table.name: table.rows for table in test.tables}
     steps = tuple(step.dml for step in test.steps)
-    ways = {"by_spark": by_spark, "recomputed": recomputed, "chained": chained, "by_files": by_files}
+    ways = {"by_spark": by_spark, "recomputed": recomputed, "chained": chained, "by_files": by_files, "polled": polled}
     return Setup(
         test.path.name, test.relations, rows, test.query, steps, at_the_edge=at_the_edge, retries=retries, **ways
     )
@@ -79,8 +86,10 @@ def live(setup: Setup, faults: tuple[Fault, ...], tally: Tally, seed: int = 0) -
             suffered, waiting = waiting[:share], waiting[share:]
             pending = True
             # those first that leave the change pending: they have it in common
-            for fault in sorted(suffered, key=leaves_change_pending, reverse=True):
+            for fault in sorted(suffered, key=in_common_first):
                 if fault.trouble in MORE_DATA and setup.at_the_edge:
+                    continue
+                if fault.point in POLL_POINTS and not setup.polled:
                     continue
                 if not pending and not setup.at_the_edge:
                     world.nudge()
@@ -88,6 +97,11 @@ def live(setup: Setup, faults: tuple[Fault, ...], tally: Tally, seed: int = 0) -
                 pending = leaves_change_pending(fault)
             world.caught_up(where)
             _lost_and_found(world, where, chance)
+        if not setup.at_the_edge:
+            writing.live(world, tally, chance)
+        _altered(world, tally, chance)
+        _maintained(world, tally, chance)
+        _renamed(world, tally, chance)
         _dead(world, tally, chance)
 
 
@@ -158,6 +172,8 @@ def _lost_and_found(world: World, where: str, chance: random.Random) -> None:
     event = chance.randrange(8)
     if event in (3, 4, 5) and not world.table().sources:
         return
+    if event in (4, 5) and world.setup.polled:
+        return  # that is done to tables that somebody else writes
     match event:
         case 0:
             world.lose_catalog()
@@ -175,7 +191,10 @@ def _lost_and_found(world: World, where: str, chance: random.Random) -> None:
         case 3:
             name = chance.choice(world.table().sources)
             world.replace_source(name)
-            refreshed_anew(world, f"{where}, {name} replaced")
+            if world.settings.sources.block_source_ddl:
+                _stopped(world, f"{where}, {name} replaced")
+            else:
+                refreshed_anew(world, f"{where}, {name} replaced")
         case 4:
             name = chance.choice(world.table().sources)
             world.sources[name].rewrite_newest()
@@ -197,6 +216,19 @@ def refreshed_anew(world: World, where: str) -> None:
     world.caught_up(where)
 
 
+def _stopped(world: World, where: str) -> None:
+    """Nothing is done about another table before somebody says so."""
+    world.forget_frontiers()
+    try:
+        done = world.process.refresh(FIRST)
+    except SourceReplaced:
+        done = world.process.refresh(FIRST, full=True)
+        if done.outcome is Outcome.FULL:
+            world.caught_up(where)
+            return
+    raise Broken(f"{where}: the outcome was {done.outcome}, {done.reason.text}")
+
+
 def _born(world: World, tally: Tally, chance: random.Random) -> None:
     """Dies while it is created, at each point in turn, until it is there."""
     points = [*CREATE_POINTS, *chance.sample((*BEFORE_COMMIT, *AFTER_COMMIT), 2), None]
@@ -209,6 +241,60 @@ def _born(world: World, tally: Tally, chance: random.Random) -> None:
         if len(world.process.catalog.stream_tables()) == len(world.names):
             break
     world.caught_up("created", Outcome.FULL, Outcome.NO_DATA, Outcome.DIFFERENTIAL)
+
+
+def _altered(world: World, tally: Tally, chance: random.Random) -> None:
+    """Dies while it gets another query, which the next one fulfils or gives it again; then it gets its own back."""
+    own = world.table().query
+    wider = f"SELECT q.*, 1 AS one_more FROM ({own}) AS q"
+    point = chance.choice((*ALTER_POINTS, *ALTER_POINTS, Failpoint.COMMIT, *AFTER_COMMIT))
+    where = f"{world.setup.about}, altering dies at {point}"
+    if not _dies(world, Arming(point, Action.CRASH), lambda: world.alter(wider), tally):
+        raise Broken(f"{where}: the point was not reached")
+    world.process.repairs.all()
+    done = world.process.refresh(FIRST)
+    if world.table().query != wider or done.outcome not in (Outcome.REINITIALIZE, Outcome.NO_DATA):
+        raise Broken(f"{where}: the next refresh was {done.outcome}, {done.reason.text}")
+    world.same_as_now(wider, where)
+    world.alter(own)
+    world.caught_up(where)
+
+
+def _maintained(world: World, tally: Tally, chance: random.Random) -> None:
+    """Dies while its files are put in order, of which no row and no refresh knows anything."""
+    point = chance.choice(MAINTAIN_POINTS)
+    where = f"{world.setup.about}, maintaining dies at {point}"
+    world.nudge()
+    world.refresh()
+    if not _dies(world, Arming(point, Action.CRASH), lambda: world.process.maintain(FIRST), tally):
+        raise Broken(f"{where}: the point was not reached")
+    world.check(where)
+    world.process.maintain(FIRST)
+    if world.process.refresh(FIRST).outcome not in (Outcome.NO_DATA, world.ordinary(FIRST)):
+        raise Broken(f"{where}: what changed no row was refreshed otherwise")
+    world.caught_up(where)
+
+
+def _renamed(world: World, tally: Tally, chance: random.Random) -> None:
+    """Dies while it gets another name, which is then its name everywhere; and gets its own back."""
+    if world.setup.chained:
+        return
+    point = chance.choice(RENAME_POINTS)
+    where = f"{world.setup.about}, renaming dies at {point}"
+    known = {record.refresh_id for record in world.process.history.query(FIRST)}
+    if not _dies(world, Arming(point, Action.CRASH), lambda: world.process.renames.rename(FIRST, RENAMED), tally):
+        raise Broken(f"{where}: the point was not reached")
+    if chance.random() < 0.5:
+        world.process.repairs.all()
+    world.process.refresh(RENAMED)
+    if chance.random() < 0.5:
+        world.lose_catalog()
+        world.process.repairs.all()
+    found = {record.refresh_id for record in world.process.history.query(RENAMED, limit=10_000)}
+    if not known <= found or world.process.history.query(FIRST):
+        raise Broken(f"{where}: its history did not follow")
+    world.process.renames.rename(RENAMED, FIRST)
+    world.caught_up(where)
 
 
 def _dead(world: World, tally: Tally, chance: random.Random) -> None:

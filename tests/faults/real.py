@@ -27,6 +27,12 @@ class Way(StrEnum):
     RACE = "two at once"
     CREATE = "killed while it creates"
     DROP = "killed while it drops"
+    ALTER = "killed while it gets another query"
+    WRITE = "killed while its DML is followed or undone"
+
+
+#: those that are not about a refresh
+OF_DEFINITIONS = (Way.CREATE, Way.DROP, Way.ALTER, Way.WRITE)
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def run(world: World, nursery: Nursery, combo: Combo) -> Result:
     """One fault and its recovery; what did not hold stands in the result."""
     began = time.monotonic()
     try:
-        happen = {Way.CREATE: _create, Way.DROP: _drop}.get(combo.way, _refresh)
+        happen = {Way.CREATE: _create, Way.DROP: _drop, Way.ALTER: _alter, Way.WRITE: _write}.get(combo.way, _refresh)
         found = happen(world, nursery, combo)
     except Exception as error:
         # the list goes on: it is long, and its end tells all that broke
@@ -270,6 +276,44 @@ def _drop(world: World, nursery: Nursery, combo: Combo) -> Result:
     return Result(combo, "SIGKILL", "folder there" if there else "folder gone", "made anew", 1)
 
 
+def _alter(world: World, nursery: Nursery, combo: Combo) -> Result:
+    """Whoever refreshes next fulfils the other query, and the table can get its own again."""
+    name = f"killed_at_{combo.point.replace(' ', '_')}"
+    child, table = nursery.guest(), world.watched(name, combo.case)
+    world.engine.create_stream_table(name, combo.case.text, refresh_mode=combo.case.mode)
+    world.witness.look_caught_up(table)
+    other = f"SELECT *, 1 AS one_more FROM ({combo.case.text})"
+    child.order("alter", name, f"{combo.point}=kill", query=other)
+    child.killed_at(combo.point)
+    record, tries = world.refresh(name)
+    for query in (other, combo.case.text):
+        world.engine.alter_stream_table(name, query=query)
+        compared = world.engine.verify(name)
+        if not compared.equal or world.engine.stream_table(name).query != query:
+            raise Broken(f"after it was altered: {compared}")
+    _drop_and_look(world, name, table)
+    return Result(combo, "SIGKILL", "", record.outcome.value, tries)
+
+
+def _write(world: World, nursery: Nursery, combo: Combo) -> Result:
+    """Whoever refreshes next carries it forward, and the next DML is followed again."""
+    name = f"killed_at_{combo.point.replace(' ', '_')}"
+    child, table = nursery.guest(), world.watched(name, combo.case)
+    world.engine.create_stream_table(name, combo.case.text, refresh_mode="IMMEDIATE")
+    world.witness.look_caught_up(table)
+    dml = f"UPDATE {combo.case.orders} SET amount = amount + 1 WHERE id = 3"
+    undone = combo.point in (Failpoint.UNDO, Failpoint.UNDONE)
+    fails = f"{Failpoint.SOURCE_CHANGED}=raise," if undone else ""
+    child.order("write", failpoints=f"{fails}{combo.point}=kill", query=dml)
+    child.killed_at(combo.point)
+    record, tries = world.refresh(name)
+    world.witness.look_caught_up(table)
+    world.engine.change_source(dml)
+    world.witness.look_caught_up(table)
+    _drop_and_look(world, name, table)
+    return Result(combo, "SIGKILL", "", record.outcome.value, tries)
+
+
 def _drop_and_look(world: World, name: str, table: Watched) -> None:
     world.engine.drop_stream_table(name)
     world.witness.forget(table.path)
@@ -282,6 +326,8 @@ def _drop_and_look(world: World, name: str, table: Watched) -> None:
 MADE = next(case for case in CASES if case.strategy == "merge from driver")
 CREATE_POINTS = (Failpoint.FOLDER_MADE, Failpoint.CATALOGUED)
 DROP_POINTS = (Failpoint.SET_ASIDE, Failpoint.FORGOTTEN, Failpoint.REMOVED)
+ALTER_POINTS = (Failpoint.ALTERED, Failpoint.COMMIT, Failpoint.COMMITTED)
+WRITE_POINTS = (Failpoint.SOURCE_CHANGED, Failpoint.COMMIT, Failpoint.UNDO, Failpoint.UNDONE)
 
 #: delays after Spark began, in a JVM that is warm and in one that commits for the first time
 LATE_S = (0.0, 0.1, 0.3, 0.8)
@@ -301,6 +347,8 @@ def all_combos() -> list[Combo]:
         *(Combo(Way.LATE, case, case.spark_writes_after, delay) for case in by_spark for delay in LATE_S),
         *(Combo(Way.CREATE, MADE, point) for point in CREATE_POINTS),
         *(Combo(Way.DROP, MADE, point) for point in DROP_POINTS),
+        *(Combo(Way.ALTER, MADE, point) for point in ALTER_POINTS),
+        *(Combo(Way.WRITE, MADE, point) for point in WRITE_POINTS),
         *(Combo(Way.KILL, case, commit, own_jvm=True) for case in writing),
         *(Combo(Way.GROUP, case, commit, own_jvm=True) for case in writing if case.mixed),
         *(Combo(Way.LATE, case, case.spark_writes_after, delay, own_jvm=True) for case in by_spark for delay in COLD_S),

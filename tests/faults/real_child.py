@@ -53,6 +53,12 @@ def obey(engine: Engine, order: Mapping[str, Any]) -> dict[str, Any]:
         case "create":
             engine.create_stream_table(name, order["query"], refresh_mode="DIFFERENTIAL")
             return {}
+        case "alter":
+            engine.alter_stream_table(name, query=order["query"])
+            return {}
+        case "write":
+            engine.change_source(order["query"])
+            return {}
         case "drop":
             engine.drop_stream_table(name)
             return {}

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench import machine
 from engine.engine import Engine
-from tests.faults.real import Result, Way
+from tests.faults.real import OF_DEFINITIONS, Result, Way
 from tests.faults.real_world import CASES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "faults"
@@ -117,7 +117,7 @@ Trickle was at commit {found["commit"]}.
 
 
 def landings(results: Iterable[Result]) -> str:
-    of_refreshes = (result for result in results if result.combo.way not in (Way.CREATE, Way.DROP))
+    of_refreshes = (result for result in results if result.combo.way not in OF_DEFINITIONS)
     return _counted(["fault", "landed"], ((result.combo.way.value, result.landed) for result in of_refreshes))
 
 

@@ -21,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from engine import config
 from engine.algebra.dialect import Spark4
+from engine.asked import Alteration
 from engine.catalog.store import Catalog
 from engine.clock import SystemClock
 from engine.compile.bind import Change
@@ -28,17 +29,23 @@ from engine.compile.parse import Limits
 from engine.errors import TrickleError
 from engine.events import EventBus
 from engine.lake import log, stamp, tables
+from engine.lake.turns import Turns
 from engine.observe.history import History
 from engine.records import Column, Frontier, Initiator, Outcome, RefreshRecord, StreamTable
+from engine.refresh.alter import Alterations
 from engine.refresh.define import Definitions
 from engine.refresh.full import STRATEGY
 from engine.refresh.ledger import Ledger
+from engine.refresh.maintain import Maintainer
 from engine.refresh.plans import Plans
+from engine.refresh.rename import Renames, finish
 from engine.refresh.repair import Repairs
 from engine.refresh.run import Refresher
 from engine.refresh.sources import Sources
+from engine.refresh.writes import Writes
+from engine.results import AlterResult
 from tests.faults.witness import Broken, left_by_full_refreshes, strangers
-from tests.support.delta_files import SourceTable
+from tests.support.delta_files import PolledFile, SourceTable
 from tests.support.duck_analyzer import for_duckdb
 from tests.support.duck_compute import DuckCompute
 from tests.support.fake_lake import FakeLake, duck_type, quoted
@@ -47,6 +54,8 @@ from tests.support.view_test import Row
 
 #: the stream table under test, and one that reads it
 FIRST, SECOND = "result", "second"
+#: what the first is called for a while
+RENAMED = "another"
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,8 @@ class Setup:
     by_files: bool = False
     #: how often a refresh begins anew by itself
     retries: int = 0
+    #: the sources are files, which are looked at
+    polled: bool = False
 
 
 class MovedClock(SystemClock):
@@ -87,16 +98,27 @@ class Process:
         self.compute = compute
         self.catalog = Catalog.open(folder / "catalog.db")
         history = History(folder / "history")
+        finish(self.catalog, history)
         events = EventBus(self.catalog.append_event, clock)
         ledger = Ledger(self.catalog, history, events, clock, settings.refresh.max_consecutive_errors)
         self.plans = plans = Plans(self.catalog, compute, Limits())
         self.refresher = Refresher(self.catalog, compute, plans, ledger, events, settings, clock, lambda: 1)
-        self.sources = Sources(self.catalog, compute, events, settings, clock)
+        turns = Turns(folder / "turns", wait_s=60)
+        self.sources = Sources(self.catalog, compute, events, settings, clock, turns)
         warehouse = folder / "warehouse"
         self.definitions = Definitions(
             self.catalog, compute, plans, self.sources, self.refresher, history, events, settings, clock, warehouse
         )
-        self.repairs = Repairs(self.catalog, self.definitions, self.refresher, events, warehouse)
+        self.alterations = Alterations(self.catalog, plans, self.definitions, self.refresher, events)
+        self.writes = Writes(self.catalog, plans, self.refresher, ledger, events, settings, turns)
+        self.history = history
+        self.renames = Renames(self.catalog, self.definitions, self.refresher, history, events, settings)
+        self.maintainer = Maintainer(self.catalog, compute, self.refresher, events, settings, clock)
+        self.repairs = Repairs(self.catalog, self.definitions, self.refresher, history, events, warehouse)
+
+    def maintain(self, name: str) -> None:
+        """Also where no other process would wait, and none is asked."""
+        self.maintainer.now(self.catalog.get_stream_table(name))
 
     def refresh(self, name: str, *, full: bool = False) -> RefreshRecord:
         table = self.catalog.get_stream_table(name)
@@ -114,12 +136,17 @@ class World:
         settings = config.load(folder, env={})
         rows = 0 if setup.by_spark else settings.refresh.max_driver_delta_rows
         changed = replace(settings.refresh, max_driver_delta_rows=rows, conflict_retries=setup.retries)
-        self.settings = replace(settings, refresh=changed)
+        # another table in a source's place stops every second kind of world, and is read anew in the others
+        blocking = replace(settings.sources, block_source_ddl=setup.by_spark and not setup.polled)
+        self.settings = replace(settings, refresh=changed, sources=blocking)
         self.clock = MovedClock()
         self._computes = [DuckCompute(setup.relations), DuckCompute(setup.relations)]
         (folder / "warehouse").mkdir()
         self.sources = {
-            name: SourceTable(folder / "sources" / name, columns) for name, columns in setup.relations.items()
+            name: PolledFile(folder / "sources" / name, columns, folder / "polled" / name)
+            if setup.polled
+            else SourceTable(folder / "sources" / name, columns)
+            for name, columns in setup.relations.items()
         }
         for name, rows_there in setup.rows.items():
             self.lake.insert(name, rows_there)
@@ -131,9 +158,9 @@ class World:
         for name in setup.relations:
             self.process.sources.add(
                 name,
-                str(self.sources[name].path),
-                format="delta",
-                cdc_mode="diff" if setup.by_files else "auto",
+                str(self.sources[name].place),
+                format="parquet" if setup.polled else "delta",
+                cdc_mode="diff" if setup.by_files and not setup.polled else "auto",
                 key=(),
                 enable_cdf=None,
             )
@@ -175,6 +202,9 @@ class World:
                 )
             for compute in self._computes:
                 compute.know(name, self.table(name).columns)
+
+    def alter(self, query: str) -> AlterResult:
+        return self.process.alterations.alter(FIRST, Alteration(query=query))
 
     def drop(self) -> None:
         self.process.definitions.drop(FIRST, if_exists=True, cascade=True)
@@ -275,6 +305,11 @@ class World:
             self._taken.append(came_out)
         elif self._taken:
             self.lake.put_back(*self._taken.pop(0))
+        self._commit_changes()
+
+    def nudge_source(self, name: str) -> None:
+        """A row of that source goes, if it has one."""
+        self.lake.take_out(name)
         self._commit_changes()
 
     def _commit_changes(self) -> None:
@@ -395,6 +430,13 @@ class World:
         if versions != [log.newest_version(self.path(name)) for name in self.names]:
             raise Broken(f"{where}: a second recovery committed something")
 
+    def caught_up_already(self, where: str) -> None:
+        """Nobody has to do anything."""
+        self.check(where)
+        present = self.lake.recompute(self.setup.query, self.table().columns)
+        for name in self.names:
+            self._same(self.stored(name, log.newest_version(self.path(name))), present, f"{where}, {name}")
+
     def _recovered(self, where: str) -> tuple[RefreshRecord, ...]:
         try:
             return self.refresh()
@@ -421,6 +463,11 @@ class World:
     def _looking(self) -> DuckCompute:
         """The views of whoever looks from outside stand in nobody's way."""
         return self._computes[0]
+
+    def same_as_now(self, query: str, where: str) -> None:
+        """The first holds what this query gives now."""
+        stored = self.stored(FIRST, log.newest_version(self.path()))
+        self._same(stored, self.lake.recompute(query, self.table().columns), where)
 
     def _same(self, actual: Sequence[Row], expected: Sequence[Row], where: str) -> None:
         if not same_rows(list(actual), list(expected)):

@@ -35,8 +35,8 @@ STEPS = (
 )
 
 
-def setup(query: str = TOTALS, *, by_spark: bool = False, recomputed: bool = False) -> Setup:
-    return Setup("shop", {"orders": ORDERS}, {"orders": ROWS}, query, STEPS, by_spark, recomputed)
+def setup(query: str = TOTALS, *, by_spark: bool = False, recomputed: bool = False, polled: bool = False) -> Setup:
+    return Setup("shop", {"orders": ORDERS}, {"orders": ROWS}, query, STEPS, by_spark, recomputed, polled=polled)
 
 
 def survives(case: Setup, *faults: Fault) -> Tally:
@@ -54,7 +54,7 @@ def test_every_fault_happens_and_every_failpoint_is_passed(query: str, by_spark:
     tally = Tally()
     for seed in range(8):
         in_another_order = in_turn(all_faults(), 7 * seed, len(all_faults()))
-        live(setup(query, by_spark=by_spark), in_another_order, tally, seed)
+        live(setup(query, by_spark=by_spark, polled=bool(seed % 2)), in_another_order, tally, seed)
         if set(tally.fired) == set(all_faults()) and set(tally.passed) == set(Failpoint):
             break
     assert set(tally.fired) == set(all_faults())
@@ -92,7 +92,9 @@ def trusting_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def committed(self: observe.Observer, table: object, version: int, refresh_id: str) -> None:
         head = self._heads.head(table.path)
-        self._trusted[table.id] = observe._Trusted(head, refresh_id, head.at, None)
+        self._trusted[table.id] = observe._Trusted(
+            head, refresh_id, head.at, None, table.fingerprint, table.partition_by
+        )
 
     monkeypatch.setattr(observe.Observer, "committed", committed)
 

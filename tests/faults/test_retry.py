@@ -9,8 +9,9 @@ import pytest
 
 from engine.catalog.records import Progress
 from engine.errors import CommitConflict, RefreshFailed, SparkUnavailable, TrickleError
+from engine.event_records import EventKind
 from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint
-from engine.records import Column, EventKind, Outcome, State
+from engine.records import Column, Outcome, State
 from engine.refresh.status import status_of
 from engine.schedule.due import is_held, wait_s
 from tests.faults.life import world_of

@@ -20,7 +20,8 @@ A_VIEW = 12
 def test_a_view_survives(path: Path) -> None:
     number = FILES.index(path)
     ways = {"by_spark": number % 4 > 1, "chained": number % 3 == 0, "recomputed": number % 7 == 0}
-    setup = of_test(read_view_test(path), **ways, by_files=number % 5 == 2, retries=2 * (number % 6 == 5))
+    ways |= {"by_files": number % 5 == 2, "polled": number % 4 == 3}
+    setup = of_test(read_view_test(path), **ways, retries=2 * (number % 6 == 5))
     tally = Tally()
     live(setup, in_turn(all_faults(), A_VIEW * number, A_VIEW), tally, seed=number)
     assert tally.steps > 0

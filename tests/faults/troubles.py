@@ -30,6 +30,8 @@ class Trouble(StrEnum):
     RECOMPUTED = "recomputed meanwhile"
     #: somebody maintains the stream table without changing a row
     TOUCHED = "touched"
+    #: another process puts its files in order
+    MAINTAINED = "maintained meanwhile"
     #: somebody else writes into the stream table
     MEDDLED = "meddled"
     #: the sources move on
@@ -51,7 +53,17 @@ class Fault:
 
 CREATE_POINTS = (Failpoint.FOLDER_MADE, Failpoint.CATALOGUED)
 DROP_POINTS = (Failpoint.SET_ASIDE, Failpoint.FORGOTTEN, Failpoint.REMOVED)
-REFRESH_POINTS = tuple(point for point in Failpoint if point not in (*CREATE_POINTS, *DROP_POINTS))
+ALTER_POINTS = (Failpoint.ALTERED,)
+#: DML through Trickle, and its undoing
+WRITE_POINTS = (Failpoint.SOURCE_CHANGED, Failpoint.UNDO, Failpoint.UNDONE)
+#: passed where a source is polled, before the others
+POLL_POINTS = (Failpoint.LOOKED, Failpoint.POLLED)
+RENAME_POINTS = (Failpoint.RENAMED, Failpoint.HISTORY_RENAMED)
+MAINTAIN_POINTS = (Failpoint.COMPACTED, Failpoint.CHECKPOINTED)
+_OTHERS = (
+    *CREATE_POINTS, *DROP_POINTS, *ALTER_POINTS, *WRITE_POINTS, *RENAME_POINTS, *MAINTAIN_POINTS, *POLL_POINTS
+)  # fmt: skip
+REFRESH_POINTS = tuple(point for point in Failpoint if point not in _OTHERS)
 #: those after which the refresh has happened, whatever becomes of it
 AFTER_COMMIT = (Failpoint.COMMITTED, Failpoint.PROGRESS_SAVED, Failpoint.HISTORY_WRITTEN)
 BEFORE_COMMIT = tuple(point for point in REFRESH_POINTS if point not in AFTER_COMMIT)
@@ -63,13 +75,20 @@ _ACTIONS = {
 }
 
 
-def all_faults() -> tuple[Fault, ...]:
-    found = [Fault(trouble, point) for trouble in Trouble for point in REFRESH_POINTS]
+def all_faults(*, polled: bool = True) -> tuple[Fault, ...]:
+    points = (*POLL_POINTS, *REFRESH_POINTS) if polled else REFRESH_POINTS
+    found = [Fault(trouble, point) for trouble in Trouble for point in points]
     return tuple(each for each in found if each.trouble is not Trouble.LOST_ANSWER or each.point is Failpoint.COMMIT)
 
 
 def leaves_change_pending(fault: Fault) -> bool:
-    return fault.trouble in (Trouble.FAILS, Trouble.DIES) and fault.point in BEFORE_COMMIT
+    return fault.trouble in (Trouble.FAILS, Trouble.DIES) and fault.point in (*POLL_POINTS, *BEFORE_COMMIT)
+
+
+def in_common_first(fault: Fault) -> tuple[bool, int]:
+    """Those that leave a change pending; of these those first after which it has yet to be looked at."""
+    looks = POLL_POINTS.index(fault.point) if fault.point in POLL_POINTS else len(POLL_POINTS)
+    return not leaves_change_pending(fault), looks
 
 
 @dataclass
@@ -142,6 +161,9 @@ def _interfere(world: World, trouble: Trouble) -> bool:
             world.rival.refresh(FIRST, full=True)
         case Trouble.TOUCHED:
             world.touch_target()
+        case Trouble.MAINTAINED:
+            for name in world.names:
+                world.rival.maintain(name)
         case Trouble.MORE_DATA:
             world.nudge()
         case Trouble.MEDDLED:

@@ -123,7 +123,8 @@ def bind_statements(plan: MaintenancePlan, changes: dict[str, Change]) -> Statem
 
 def bound(title: str, statements: Statements) -> Iterator[str]:
     yield title
-    for name, tree in (("first", statements.first), ("change", statements.change)):
+    named = (("shortcut", statements.shortcut), ("first", statements.first), ("change", statements.change))
+    for name, tree in named:
         if tree is not None:
             yield f"---- {name}\n{show(tree)}\n\n{render(tree, pretty=True)}\n"
 

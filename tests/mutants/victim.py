@@ -1,7 +1,8 @@
 """`python -m tests.mutants.victim PATH NUMBER`: does anything notice this one change? Exit code 1 when it does.
 
-Who looks is read from stdin, a name in each line. Without arguments nothing is changed, and nothing may be noticed;
-then everybody looks, and which lines each of them ran is written to stdout as JSON.
+Who looks is read from stdin, a name in each line, and looks in this order. With `--lines SHARE SHARES` nothing is
+changed, and nothing may be noticed; then everybody of that share looks, and which lines each of them ran in which time
+is written to stdout as JSON.
 
 The file is changed while Python reads it, on its way from the disk; nothing is written.
 """
@@ -13,11 +14,15 @@ import importlib.machinery
 import importlib.util
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 
 from tests.mutants.operators import mutated
+from tests.support.garbage import collect_seldom
 
 ROOT = Path(__file__).parents[2]
 #: what a query is taken for, and what maintains it: derived, stored, bound, made cheaper
@@ -65,7 +70,7 @@ def change(path: str, number: int) -> None:
 
 
 def witnesses() -> Iterator[tuple[str, Callable[[], object]]]:
-    """Everything that looks at rows, the quickest first. Pictures of plans notice each change, and say nothing.
+    """Everything that looks at rows. Pictures of plans notice each change, and say nothing.
 
     But a rule that makes a plan cheaper does so for certain plans, which its own pictures show.
     """
@@ -97,6 +102,16 @@ def witnesses() -> Iterator[tuple[str, Callable[[], object]]]:
         )
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What one who looks runs while nothing is changed."""
+
+    #: of a processor
+    took_s: float
+    #: by file
+    lines: dict[str, list[int]]
+
+
 class Lines:
     """Notes which lines run of the files that are broken."""
 
@@ -111,34 +126,38 @@ class Lines:
         return self
 
 
-def lines_run() -> dict[str, dict[str, list[int]]]:
-    """For each who looks, the lines that it needs."""
+def lines_run(share: int, shares: int) -> dict[str, Seen]:
+    """For each who looks, of every `shares`-th: the lines that it needs."""
     files = {str(file): file.relative_to(ROOT).as_posix() for file in broken_files()}
-    found: dict[str, dict[str, list[int]]] = {}
-    for name, look in witnesses():
+    found: dict[str, Seen] = {}
+    for name, look in islice(witnesses(), share, None, shares):
         lines = Lines(frozenset(files))
+        began = time.process_time()
         sys.settrace(lines)
         try:
             look()
         finally:
             sys.settrace(None)
-        found[name] = {}
+        by_file: dict[str, list[int]] = {}
         for path, line in sorted(lines.seen):
-            found[name].setdefault(files[path], []).append(line)
+            by_file.setdefault(files[path], []).append(line)
+        found[name] = Seen(time.process_time() - began, by_file)
     return found
 
 
 def main() -> int:
-    if not sys.argv[1:]:
-        print(json.dumps(lines_run()))
+    collect_seldom()
+    if sys.argv[1] == "--lines":
+        found = lines_run(int(sys.argv[2]), int(sys.argv[3]))
+        print(json.dumps({name: asdict(seen) for name, seen in found.items()}))
         return 0
     change(sys.argv[1], int(sys.argv[2]))
-    chosen = frozenset(sys.stdin.read().splitlines())
+    chosen = sys.stdin.read().splitlines()
     doing = "importing"
     try:
-        for doing, look in witnesses():
-            if doing in chosen:
-                look()
+        every = dict(witnesses())
+        for doing in chosen:
+            every[doing]()
     except Exception as error:
         print(f"{doing}: {type(error).__name__}: {' '.join(str(error).split())[:150]}")
         return 1

@@ -28,16 +28,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "aggregates": ("count", "sum", "avg", "over_aggregates"),
     "more_aggregates": (
         "min_max", "count_distinct", "sum_distinct", "bool_aggregates", "variance", "covariance", "filter_clause",
-        "count_if", "max_by", "collect_list", "string_agg",
+        "count_if", "max_by", "collect_list", "string_agg", "percentile",
     ),
     "windows": (
         "ranking", "row_number", "ntile", "lag_lead", "value_functions", "window_aggregates", "rows_frame",
-        "range_frame", "named_window", "window_over_groups", "qualify",
+        "range_frame", "named_window", "window_over_groups", "within_group", "qualify",
     ),
     "top_k": ("top_k", "offset"),
     "subqueries": (
-        "in_subquery", "not_in_subquery", "in_pair", "exists", "not_exists", "scalar_subquery", "correlated",
-        "correlated_inequality", "subquery_in_select", "subquery_in_having", "subquery_under_or",
+        "in_subquery", "not_in_subquery", "in_pair", "not_in_pair", "exists", "not_exists", "scalar_subquery",
+        "correlated", "correlated_inequality", "subquery_in_select", "subquery_in_having", "subquery_under_or",
         "subquery_below_groups",
         "global_aggregate", "count",
     ),
@@ -65,7 +65,6 @@ COVERED: frozenset[str] = frozenset(FEATURES)
 DECIDED = (
     "floating-point aggregate",
     "IN of several columns that is not a condition of its own",
-    "IN between two types",
     "a WITH that speaks of a query around it",
     "over a frame of RANGE",
     # VALUES in the parentheses of a join, which sqlglot writes without parentheses of their own

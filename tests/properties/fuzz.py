@@ -24,6 +24,7 @@ from tests.properties.judge import Engine, Outcome, Settings, judge, kind_of, on
 from tests.properties.shrink import TRIES_MAX, shrink
 from tests.properties.tally import Tally
 from tests.properties.texts import check_texts, is_valid
+from tests.support.garbage import collect_seldom
 
 #: seeds that a process is given at once
 CHUNK = 25
@@ -105,6 +106,7 @@ class Job:
 
 
 def run_seeds(job: Job, seeds: range) -> Tally:
+    collect_seldom()
     tally = Tally()
     engine = on_spark() if job.spark else on_duckdb
     for seed in seeds:

@@ -55,7 +55,7 @@ class Run:
 
 def run_of(engine: str, first_seed: int, tally: Tally, took_s: float) -> Run:
     refused, no_answer = tally.ways[REFUSED], tally.ways[NO_ANSWER]
-    return Run(engine, _commit(), first_seed, tally.cases, refused, no_answer, len(tally.failures), round(took_s))
+    return Run(engine, commit(), first_seed, tally.cases, refused, no_answer, len(tally.failures), round(took_s))
 
 
 def write(run: Run, folder: Path = DOCS) -> None:
@@ -79,7 +79,7 @@ def page(runs: list[Run]) -> str:
 
 
 @cache
-def _commit() -> str:
+def commit() -> str:
     """Of what is tested, as it was when the run began."""
     changed = _git("status", "--porcelain", "--", "engine", "tests")
     return _git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")

@@ -45,6 +45,8 @@ def trees(view: FakeStreamTable) -> Iterator[tuple[str, Node]]:
     yield "the whole result", view.kept.full
     if statements.is_empty:
         return
+    if statements.shortcut is not None:
+        yield "the shortcut", statements.shortcut
     if statements.first is not None:
         view.materialize_net(statements.first)
         yield "the first statement", statements.first

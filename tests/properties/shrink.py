@@ -137,7 +137,7 @@ def _own_cuts(value: Any) -> Iterator[Any]:
         case Cte():
             for query in _fewer_outputs(value.query):
                 yield replace(value, query=query)
-        case Join() | Derived() | Exploded() | Values():
+        case Join() | Derived() | Exploded() | Pivoted() | Values():
             yield from _of_relation(value)
         case Grouping():
             yield from _of_grouping(value)

@@ -213,7 +213,8 @@ def files_tell(session: Any, path: str, summary: ChangeSummary, expected: Counte
         change = read(session, path, replace(summary, by_files=True), most)
         assert counted(session.table("delta_x")) == expected
         assert change.reader in ("files", "files by spark")
-        assert (change.rows is None) == (most == 0)
+        # of an overwrite nobody knows before how much really changed: nothing is no more than nothing
+        assert change.rows is not None if most else change.rows in (None, 0)
         if change.rows is not None:
             assert change.rows == session.table("delta_x").count() == sum(map(abs, expected.values()))
 

@@ -236,9 +236,9 @@ def test_everything_goes_through_sql(tmp_path: Path, spark_host: SparkHost, shop
         )
         assert made.value.created
         assert not engine.sql(f"CREATE STREAM TABLE IF NOT EXISTS by_region AS {BY_REGION}").value.created
-        assert engine.sql("INSERT INTO orders VALUES (500, 1, 12.50, 'paid')").value == 1
-        assert engine.sql("UPDATE orders SET amount = amount + 1 WHERE id < 10").value == 2
-        assert engine.sql("DELETE FROM orders WHERE id IN (11, 12)").value == 3
+        assert engine.sql("INSERT INTO orders VALUES (500, 1, 12.50, 'paid')").value.version == 1
+        assert engine.sql("UPDATE orders SET amount = amount + 1 WHERE id < 10").value.version == 2
+        assert engine.sql("DELETE FROM orders WHERE id IN (11, 12)").value.version == 3
         assert engine.sql("REFRESH STREAM TABLE by_region").value.outcome is Outcome.DIFFERENTIAL
         assert engine.sql("VERIFY STREAM TABLE by_region").value.equal
         assert engine.sql("REFRESH STREAM TABLE by_region FULL").value.outcome is Outcome.FULL

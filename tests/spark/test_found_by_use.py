@@ -47,6 +47,25 @@ def test_a_creation_that_fails_on_a_value_says_which_way(tmp_path: Path, spark_h
         with pytest.raises(RefreshFailed) as caught:
             engine.create_stream_table("half", "SELECT id / 0 AS half FROM orders")
         assert "DIVIDE_BY_ZERO" in (caught.value.detail or "")
+        assert caught.value.message == "The query fails on a value in its sources."
+        assert "try_divide" in (caught.value.hint or "")
+        with pytest.raises(RefreshFailed) as caught:
+            engine.create_stream_table("number", "SELECT CAST(status AS INT) AS number FROM orders")
+        assert "try_cast" in (caught.value.hint or "")
+
+
+def test_what_spark_only_names_has_its_place(tmp_path: Path, spark_host: SparkHost, shop: Shop) -> None:
+    with opened(tmp_path / "ws", shop) as engine:
+        for query, column in (
+            ("SELECT customer, id FROM orders GROUP BY customer", 18),
+            ("SELECT id AS x, sum(x) OVER (ORDER BY id) AS w FROM orders", 14),
+            ("SELECT id FROM orders VERSION AS OF 3", 16),
+            ("SELECT * FROM orders a JOIN orders b USING (id)", 8),
+        ):
+            problem = engine.validate_query(query).problem
+            assert problem is not None
+            assert (problem.position and problem.position.column) == column, query
+            assert "+-" not in (problem.detail or ""), "no plan of Spark's"
 
 
 def test_a_renamed_column_is_noticed_without_new_rows(tmp_path: Path, spark_host: SparkHost, shop: Shop) -> None:
@@ -59,7 +78,7 @@ def test_a_renamed_column_is_noticed_without_new_rows(tmp_path: Path, spark_host
         holds(engine, "paid")  # at its frontier it still is what it was
         with pytest.raises(SourceSchemaChanged):
             engine.refresh_stream_table("paid")
-        assert engine.status("paid").state is State.FAILED
+        assert engine.status("paid").state is State.SUSPENDED
 
 
 def test_rows_with_nan_are_nobodys_blind_spot(tmp_path: Path, spark_host: SparkHost, shop: Shop) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import AlreadyExists, InvalidArgument, NotFound, SourceDropped
+from engine.lake import log
 from engine.lake.session import SparkHost
 from engine.records import CdcMode, Outcome
 from tests.spark.shop import holds
@@ -209,3 +210,41 @@ def test_what_cannot_be_polled(engine: Engine, tmp_path: Path) -> None:
     engine.drop_stream_table("by_region")
     assert engine.drop_source("sales")
     assert list((tmp_path / "ws" / ".trickle").glob("polled/*")) == []
+
+
+def test_only_what_differs_is_committed(engine: Engine, tmp_path: Path) -> None:
+    """Rows have no key: of three that are the same two go, and of two zeros the negative one."""
+    file = tmp_path / "odd.parquet"
+    same = [(7, 1.5, "three times")] * 3
+    many = [(n, float(n), f"row {n}") for n in range(100, 160)]
+    zeros = [(1, 0.0, "zero"), (1, -0.0, "zero"), (2, float("nan"), None), (3, None, "x"), (None, None, None)]
+
+    def write(rows: list[tuple[int | None, float | None, str | None]]) -> None:
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        types = (pa.int64(), pa.float64(), pa.string())
+        arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
+        pq.write_table(pa.table(arrays, names=["id", "the value", "t"]), file)
+
+    def copied() -> list[str]:
+        rows = engine.select("SELECT id, `the value`, t FROM odd").to_pylist()
+        return sorted(repr(tuple(row.values())) for row in rows)
+
+    write([*same, *many, *zeros])
+    copy = engine.add_source("odd", file, format="parquet").source.path
+    engine.create_stream_table("kept", "SELECT id, `the value` AS v, t FROM odd", refresh_mode="DIFFERENTIAL")
+    for rows, operation, changed in (
+        ([same[0], *many, *(zero for zero in zeros if repr(zero[1]) != "-0.0")], "MERGE", 3),
+        ([same[0], *many, zeros[0], zeros[2], zeros[2], zeros[3], (4, 0.5, "new")], "MERGE", 3),
+        ([*many[:10], (4, 0.5, "new")], "WRITE", None),
+    ):
+        write(rows)
+        record = engine.refresh_stream_table("kept")
+        assert record.outcome is Outcome.DIFFERENTIAL
+        assert changed is None or record.rows_in == changed
+        assert copied() == sorted(map(repr, rows))
+        holds(engine, "kept")
+        said = log.commit_info(copy, log.newest_version(copy))
+        assert said is not None
+        assert said.operation == operation
+        if operation == "MERGE":
+            assert int(said.metrics["numTargetRowsCopied"]) == 0, "no file is rewritten"

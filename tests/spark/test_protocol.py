@@ -12,9 +12,10 @@ from deltalake import DeltaTable
 
 from engine.engine import Engine
 from engine.errors import SourceDropped
+from engine.event_records import EventKind
 from engine.lake import log, stamp, tables
 from engine.lake.session import SparkHost
-from engine.records import EventKind, Initiator, Outcome, ReasonCode
+from engine.records import Initiator, Outcome, ReasonCode
 from tests.spark.shop import BY_REGION, PAID, Shop, holds, opened, order
 
 DAY_S = 86_400

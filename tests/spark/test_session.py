@@ -67,7 +67,7 @@ def test_names_and_types_without_running(spark_host: SparkHost) -> None:
         ("SELECT a,\n  b.nope FROM (SELECT 1 AS a) b", QueryParseError, Position(2, 3), "b.nope"),
         ("SELECT 1\nFROM missing.orders", NotFound, Position(2, 6), "missing.orders"),
         ("SELECT nofunction(1)", QueryParseError, Position(1, 8), "nofunction"),
-        ("SELECT * FROM delta.`/no/such/path`", NotFound, None, "/no/such/path"),
+        ("SELECT * FROM delta.`/no/such/path`", NotFound, Position(1, 22), "/no/such/path"),
         ("SELECT a FROM (SELECT 1 AS a) JOIN (SELECT 1 AS a)", QueryParseError, Position(1, 8), ""),
         ("SELECT 1 + array(1)", QueryParseError, Position(1, 8), ""),
     ],

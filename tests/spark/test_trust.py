@@ -78,7 +78,20 @@ QUERIES = (
     "SELECT interval '1' day + d AS x, INTERVAL '1-2' YEAR TO MONTH + d AS y FROM t",
     "SELECT CAST(ts AS DATE) x, s || 'b' y, -k z, k % 2 w, k DIV 2 q, NOT (k = 1) n, k <=> 1 e, k != 1 f FROM t",
     "SELECT first(s) IGNORE NULLS AS x, last(s, true) AS y, any_value(k) AS z FROM t",
+    "FROM t |> WHERE k > 1 |> AGGREGATE sum(v) AS x, count(*) AS n GROUP BY s AS g |> WHERE n > 1 |> ORDER BY x",
+    "FROM t |> AS a |> LEFT JOIN t b ON a.k = b.k |> SELECT a.k, b.s",
+    "FROM t |> EXTEND k + 1 AS l |> SELECT l, sum(v) OVER (PARTITION BY l) AS w |> WHERE w > 1",
+    "SELECT k, x FROM t a, LATERAL (SELECT a.v AS x UNION ALL SELECT a.k)",
+    "SELECT percentile(k, array(0.1, 0.5)) OVER (PARTITION BY s) AS p,"
+    " listagg(s, ',') WITHIN GROUP (ORDER BY k) OVER (PARTITION BY d) AS l FROM t",
 )
+
+#: Spark puts sides in order by numbers that it gives anew each time
+TURNED_ROUND = """
+WITH RECURSIVE r(n, m) AS (
+    SELECT k, 0 FROM t UNION ALL SELECT t.k, m + 1 FROM r JOIN t ON n = t.k WHERE m < 3
+), c AS (SELECT n, count(*) AS rows FROM r GROUP BY n) SELECT * FROM c WHERE rows > (SELECT avg(rows) FROM c)
+"""
 
 RECURSIVE = """
 WITH RECURSIVE r(n, m) AS (
@@ -96,6 +109,16 @@ DIFFERENT = (
     ("SELECT t.k FROM t JOIN t u ON t.k = u.k", "SELECT t.k FROM t LEFT JOIN t u ON t.k = u.k"),
     ("SELECT 'its' AS s FROM t", "SELECT 'it''s' AS s FROM t"),
     ("WITH a AS (SELECT k FROM t) SELECT k FROM a", "WITH a AS (SELECT k FROM t WHERE k = 1) SELECT k FROM a"),
+    ("FROM t |> WHERE k > 1 |> SELECT s", "WITH a AS (SELECT * FROM t WHERE k > 2) SELECT s FROM a"),
+    ("FROM t |> WHERE k > 1 |> SELECT s", "WITH a AS (SELECT * FROM t WHERE k > 1) SELECT CAST(k AS STRING) FROM a"),
+    (
+        "WITH a AS (SELECT s, k FROM t) SELECT s FROM a",
+        "WITH a AS (SELECT s, k FROM t) SELECT CAST(k AS STRING) FROM a",
+    ),
+    (
+        "SELECT a.k FROM t a, LATERAL (SELECT a.v UNION ALL SELECT a.k)",
+        "SELECT a.k FROM t a, LATERAL (SELECT a.v UNION SELECT a.k)",
+    ),
     ("SELECT DATE '2020-01-01' AS d FROM t", "SELECT DATE '2020-01-02' AS d FROM t"),
 )
 
@@ -122,6 +145,10 @@ def test_expressions(spark_host: SparkHost) -> None:
 @pytest.mark.parametrize("sql", [*QUERIES, RECURSIVE])
 def test_query(sql: str, spark_host: SparkHost) -> None:
     assert is_trusted(spark_host, sql)
+
+
+def test_what_is_trusted_once_is_trusted_always(spark_host: SparkHost) -> None:
+    assert all(is_trusted(spark_host, TURNED_ROUND) for _ in range(12))
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)

@@ -7,11 +7,14 @@ changed as a change file.
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -80,22 +83,67 @@ def _in_delta(type_: exp.DataType) -> object:
             return _SPELLINGS.get(spelled, spelled)
 
 
-def commit(path: Path, version: int, operation: str, actions: Sequence[Mapping[str, Any]]) -> None:
+def commit(
+    path: Path, version: int, operation: str, actions: Sequence[Mapping[str, Any]], said_besides: str | None = None
+) -> None:
     """Refused with FileExistsError where that version is already there, as every store must."""
     said = {"timestamp": 1_700_000_000_000 + version, "operation": operation, "operationParameters": {}}
+    if said_besides is not None:
+        said["userMetadata"] = said_besides
     info = {"commitInfo": {**said, "engineInfo": "by hand", "txnId": str(uuid.uuid4())}}
     with (path / "_delta_log" / f"{version:020d}.json").open("x") as file:
         file.write("".join(json.dumps(action, separators=(",", ":")) + "\n" for action in (info, *actions)))
+
+
+class PolledFile:
+    """A source that is one file, and its writer; Trickle keeps a copy of it."""
+
+    def __init__(self, place: Path, columns: Sequence[Column], copy: Path) -> None:
+        self.place = place
+        #: of the copy
+        self.path = copy
+        self._columns = columns
+        self._rows: pa.Table | None = None
+        place.mkdir(parents=True)
+
+    def append(self, rows: pa.Table) -> None:
+        self._write(rows if self._rows is None else pa.concat_tables([self._rows, rows.cast(self._rows.schema)]))
+
+    def change(self, all_rows: pa.Table, changes: pa.Table) -> None:
+        self._write(all_rows)
+
+    def optimize(self) -> None:
+        """The same rows in a file of another time."""
+        if self._rows is not None:
+            self._write(self._rows)
+
+    def replace(self, columns: Sequence[Column], all_rows: pa.Table) -> None:
+        """The copy is lost, and is made anew."""
+        shutil.rmtree(self.path)
+        self._write(all_rows)
+
+    def _write(self, rows: pa.Table) -> None:
+        self._rows = rows
+        with tempfile.NamedTemporaryFile(dir=self.place.parent, delete=False) as file:
+            pq.write_table(rows, file)
+        os.replace(file.name, self.place / "rows.parquet")
 
 
 class SourceTable:
     """A source and its writer."""
 
     def __init__(self, path: Path, columns: Sequence[Column]) -> None:
-        self.path = path
+        self.path = self.place = path
         self.version = 0
         self._files: list[str] = []
+        #: what its commits carry besides
+        self.saying: str | None = None
         create_table(path, columns, {"delta.enableChangeDataFeed": "true"})
+
+    def catch_up(self) -> None:
+        """Somebody else may have written."""
+        handle = DeltaTable(self.path)
+        self.version, self._files = handle.version(), [Path(unquote(uri)).name for uri in handle.file_uris()]
 
     def append(self, rows: pa.Table) -> None:
         name, added = self._written(rows)
@@ -147,7 +195,7 @@ class SourceTable:
             (self.path / "_delta_log" / f"{version:020d}.json").unlink(missing_ok=True)
 
     def _commit(self, operation: str, actions: Sequence[Mapping[str, Any]]) -> None:
-        commit(self.path, self.version + 1, operation, actions)
+        commit(self.path, self.version + 1, operation, actions, self.saying)
         self.version += 1
         if self.version % CHECKPOINT_INTERVAL == 0:
             DeltaTable(self.path).create_checkpoint()

@@ -10,8 +10,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from engine.algebra.copies import copied
 from engine.algebra.dialect import Spark4
 from engine.compile import functions
+from engine.compile.identifiers import spell_identifiers
+from engine.compile.parse import spell_pipes
 from engine.errors import QueryParseError
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
@@ -31,18 +34,21 @@ Visit = Callable[[exp.Expr, Callable[[exp.Expr], str]], None]
 @lru_cache(maxsize=32)
 def parsed(text: str) -> exp.Expr:
     """Remembered, because one text is asked about again and again; nobody may change it."""
-    return sqlglot.parse_one(text, dialect=Spark4)
+    tree = sqlglot.parse_one(text, dialect=Spark4)
+    spell_pipes(tree)
+    spell_identifiers(tree, text)
+    return tree
 
 
 @lru_cache(maxsize=32)
 def for_duckdb(text: str) -> str:
-    tree = parsed(text).copy()
+    tree = copied(parsed(text))
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()  # nothing to DuckDB
     for join in tree.find_all(exp.Join):
         if join.meta.get("comma"):
             join.set("kind", "CROSS")  # a comma binds less than JOIN to DuckDB, and not to Spark
-    return tree.sql("duckdb")
+    return tree.sql("duckdb", copy=False)
 
 
 class DuckAnalyzer:

@@ -8,8 +8,9 @@ and the protocol's own code commits them. `test_compute_contract.py` holds it to
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -19,21 +20,26 @@ from urllib.parse import unquote
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from sqlglot import exp
 
-from engine.algebra.nodes import Leaf
+from engine.algebra.nodes import WEIGHT, Leaf
 from engine.compile.places import view_name
 from engine.compile.render import render
+from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import apply, changes, data_files, differences, log, netting, queries, tables
+from engine.lake import polled as polling
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.commits import ChangeKind, ChangeSummary, files_between
 from engine.lake.compute import Query, Result, RowIds
 from engine.lake.opinion import Opinion
+from engine.lake.polled import Poll
+from engine.lake.shared_changes import SharedChanges
 from engine.lake.sql_functions import SqlFunction
 from engine.lake.stamp import Stamp
 from engine.lake.tables import Pinned
-from engine.records import Column, Evaluated
+from engine.records import Column, Evaluated, Polled
 from tests.support import delta_files
 from tests.support.duck_analyzer import DuckAnalyzer, Relations, for_duckdb
 from tests.support.duckdb_of_tests import connect
@@ -45,6 +51,9 @@ class DuckCompute:
         self._analyzer = DuckAnalyzer(relations)
         self.db = connect()
         self._results = 0
+        self.shared = SharedChanges(1_000_000)
+        #: how often a change was read from its files
+        self.changes_read = 0
 
     def wait_ready(self) -> None:
         """It always is."""
@@ -77,26 +86,77 @@ class DuckCompute:
     def evaluates(self, at: datetime) -> Evaluated:
         return Evaluated(at, "duck in memory", duckdb.__version__)
 
-    def create_table(self, path: str, columns: Sequence[Column], properties: Mapping[str, str], comment: str) -> None:
+    def create_table(
+        self,
+        path: str,
+        columns: Sequence[Column],
+        properties: Mapping[str, str],
+        comment: str,
+        partition_by: Sequence[str] = (),
+    ) -> None:
+        assert not partition_by, "files of partitions have not all columns, which is how DuckDB reads them here"
         delta_files.create_table(Path(path), columns, properties)
+
+    def compact(self, path: str) -> None:
+        raise AssertionError("stream tables of simulations are compacted by the driver")
+
+    def vacuum(self, path: str, kept_hours: int) -> None:
+        """Nothing here is so old."""
+        assert kept_hours >= 7 * 24
 
     def enable_cdf(self, path: str) -> int:
         raise AssertionError("sources of simulations record their changes")
 
+    def poll(self, copy: str, polled: Polled) -> Poll:
+        """As Spark does it, but that what does not only grow is written anew."""
+        files = sorted(Path(polled.place).glob("*.parquet"))
+        columns = self._analyzer.relations[Path(copy).name.casefold()]
+        there = f"SELECT {_cast(columns)} FROM {_read([str(file) for file in files])}" if files else None
+        rows = self.db.execute(there or f"{_nothing(columns)} LIMIT 0").to_arrow_table()
+        if not log.is_table(Path(copy)):
+            delta_files.create_table(Path(copy), columns, {"delta.enableDeletionVectors": "true"})
+            return self._look(copy, 0, rows, polling.Poll(rows.num_rows, 0), "append")
+        version = log.newest_version(copy)
+        self.show_version("polled_was", copy, version, columns)
+        self.show_rows("polled_there", rows)
+        came = self.db.execute("FROM polled_there EXCEPT ALL FROM polled_was").to_arrow_table()
+        went = self.db.execute("FROM polled_was EXCEPT ALL FROM polled_there").to_arrow_table()
+        found = polling.Poll(came.num_rows, went.num_rows)
+        if not found.changed:
+            return found
+        mode = "overwrite" if found.went else "append"
+        return self._look(copy, version, rows if found.went else came, found, mode)
+
+    def _look(self, copy: str, version: int, rows: pa.Table, found: Poll, mode: str) -> Poll:
+        FAILPOINTS.reach(Failpoint.LOOKED)
+        look = uuid.uuid4().hex
+        handle = tables.pin(copy, version).handle
+        with suppress(CommitFailedError):
+            write_deltalake(
+                handle,
+                rows.cast(pa.schema(handle.schema().to_arrow())),
+                mode=mode,
+                commit_properties=CommitProperties(
+                    custom_metadata={"userMetadata": polling.said(found, look)}, max_commit_retries=0
+                ),
+            )
+        polling.refuse_overtaken(copy, version, look)
+        return found
+
     def show_empty(self, view: str, columns: Sequence[Column]) -> None:
         chosen = ", ".join(f"CAST(NULL AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in columns)
-        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {chosen or 1} WHERE false")
+        self._stand(view, f"SELECT {chosen or 1} WHERE false")
 
     def show_view(self, name: str, sql: str) -> None:
         self._analyzer.show_view(name, sql)
-        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {for_duckdb(sql)}")
+        self._stand(name, for_duckdb(sql))
 
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None:
         files = _files_of(path, version)
         if not files:
             self.show_empty(view, columns)
             return
-        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {_cast(columns)} FROM {_read(files)}")
+        self._stand(view, f"SELECT {_cast(columns)} FROM {_read(files)}")
 
     def rows_of(self, path: str, version: int, columns: Sequence[Column]) -> list[tuple[object, ...]]:
         files = _files_of(path, version)
@@ -111,23 +171,39 @@ class DuckCompute:
         self._analyzer.relations[name.casefold()] = columns
 
     def show_change(
-        self, view: str, path: str, columns: Sequence[str], summary: ChangeSummary, max_driver_rows: int
+        self,
+        view: str,
+        path: str,
+        columns: Sequence[str],
+        summary: ChangeSummary,
+        max_driver_rows: int,
+        siblings: Sequence[str] | None = None,
     ) -> int | None:
         assert summary.kind is not ChangeKind.DATALESS
+        rows = self.shared.find(path, summary, columns)
+        if rows is None:
+            wider = columns if siblings is None else changes._with_siblings(path, summary, columns, siblings)
+            rows = self._read(path, wider, summary)
+            self.shared.keep(path, summary, rows) if siblings is not None else None
+        rows = rows.select([*columns, WEIGHT])
+        rows = netting.of_rows(rows) if netting.is_possible(rows) else rows
+        self.show_rows(view, rows)
+        return rows.num_rows
+
+    def _read(self, path: str, columns: Sequence[str], summary: ChangeSummary) -> pa.Table:
+        self.changes_read += 1
         if summary.by_files:
             rows = differences.here(path, columns, summary, files_between(path, summary), 1_000_000)
         else:
             rows = changes._from_delta_rs(path, columns, summary.after_version, summary.upto_version, 1_000_000)
         assert rows is not None
-        rows = netting.of_rows(rows) if netting.is_possible(rows) else rows
-        self.show_rows(view, rows)
-        return rows.num_rows
+        return rows
 
     def show_before(self, view: str, now: str, change: str, columns: Sequence[Column]) -> None:
         names = ", ".join(quoted(column.name) for column in columns)
         weighted = f"SELECT {names}, 1 AS w FROM {quoted(now)} UNION ALL SELECT {names}, -__w FROM {quoted(change)}"
         summed = f"SELECT {names}, sum(w)::BIGINT AS copies FROM ({weighted}) GROUP BY ALL HAVING sum(w) > 0"
-        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS SELECT {names} FROM ({summed}), range(copies)")
+        self._stand(view, f"SELECT {names} FROM ({summed}), range(copies)")
 
     def show_rows(self, view: str, rows: pa.Table) -> None:
         self.db.register("arrow_rows", rows)
@@ -135,6 +211,12 @@ class DuckCompute:
         self.db.execute(f"DROP VIEW IF EXISTS {quoted(view)}") if self._is_view(view) else None
         self.db.execute(f"CREATE OR REPLACE TEMP TABLE {quoted(view)} AS SELECT * FROM arrow_rows")
         self.db.unregister("arrow_rows")
+
+    def _stand(self, view: str, sql: str) -> None:
+        """A view in the place of whatever stood there under this name."""
+        found = self.db.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = ? AND temporary", [view]).fetchone()
+        self.db.execute(f"DROP TABLE {quoted(view)}") if found else None
+        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS {sql}")
 
     def _is_view(self, name: str) -> bool:
         found = self.db.execute("SELECT 1 FROM duckdb_views() WHERE view_name = ? AND temporary", [name]).fetchone()
@@ -203,12 +285,25 @@ class DuckResult:
     def append(self, path: str, pinned_version: int, stamp: Stamp) -> Commit:
         return _like_spark(path, pinned_version, stamp, lambda pinned: apply.append(pinned, self._rows, stamp))
 
-    def merge(self, path: str, pinned_version: int, identity: Sequence[str], stamp: Stamp, expected: Counts) -> Commit:
+    def merge(
+        self,
+        path: str,
+        pinned_version: int,
+        identity: Sequence[str],
+        stamp: Stamp,
+        expected: Counts,
+        within: Sequence[str] = (),
+    ) -> Commit:
         return _like_spark(
-            path, pinned_version, stamp, lambda pinned: apply.merge(pinned, self._rows, identity, stamp, expected)
+            path,
+            pinned_version,
+            stamp,
+            lambda pinned: apply.merge(pinned, self._rows, identity, stamp, expected, within),
         )
 
-    def overwrite(self, path: str, pinned_version: int, stamp: Stamp, *, new_schema: bool) -> Commit:
+    def overwrite(
+        self, path: str, pinned_version: int, stamp: Stamp, *, new_schema: bool, partition_by: Sequence[str] = ()
+    ) -> Commit:
         pinned = apply.pin(path, pinned_version)
         replaced = pinned.rows()
         never_null = {name for name in self._rows.column_names if not self._rows.column(name).null_count}
@@ -247,6 +342,10 @@ def _like_spark(path: str, pinned_version: int, stamp: Stamp, commit: Callable[[
 def _has_seen(newest: Pinned, stamp: Stamp) -> bool:
     used = newest.handle.transaction_version(stamp.st_id)
     return used is not None and used >= stamp.sequence
+
+
+def _nothing(columns: Sequence[Column]) -> str:
+    return "SELECT " + ", ".join(f"CAST(NULL AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in columns)
 
 
 def _made(ids: RowIds) -> dict[str, str]:

@@ -18,14 +18,35 @@ def _is_in(node: exp.Expr) -> bool:
 
 def _in(writer: Generator, node: exp.In) -> str:
     """With a subquery it is never NULL in Spark: FALSE where it is not known."""
-    written = writer.in_sql(node)
-    return f"COALESCE({written}, FALSE)" if _is_in(node) else written
+    if not _is_in(node):
+        return writer.in_sql(node)
+    return _some_row_equals(writer, node, unknown=False) or f"COALESCE({writer.in_sql(node)}, FALSE)"
+
+
+def _some_row_equals(writer: Generator, node: exp.In, *, unknown: bool) -> str:
+    """Of several columns one that differs decides, whatever the others are; DuckDB knows nothing where one is NULL."""
+    values = node.this.unnest()
+    if not isinstance(values, exp.Tuple):
+        return ""
+    names = [f"__of_{place}" for place, _ in enumerate(values.expressions)]
+    same = exp.and_(
+        *(
+            exp.EQ(this=each.copy(), expression=exp.column(name, "__row"))
+            for each, name in zip(values.expressions, names, strict=True)
+        )
+    )
+    known = exp.Coalesce(this=same, expressions=[exp.Boolean(this=unknown)])
+    rows = f"{writer.sql(node.args['query'])} AS __row({', '.join(names)})"
+    return f"EXISTS (SELECT 1 FROM {rows} WHERE {writer.sql(known)})"
 
 
 def _not(writer: Generator, node: exp.Not) -> str:
     """So is its opposite. Spark moves NOT inwards before it decides."""
     inner = node.this.unnest()
     if _is_in(inner):
+        several = _some_row_equals(writer, inner, unknown=True)
+        if several:
+            return f"NOT {several}"
         return f"COALESCE(NOT {writer.in_sql(inner)}, FALSE)"
     has_in = any(_is_in(each) for each in inner.walk())
     if has_in and isinstance(inner, exp.Not):
@@ -51,7 +72,17 @@ def _of_the_greatest(writer: Generator, node: exp.ArgMax | exp.ArgMin) -> str:
     return writer.func(f"{name}_NULL", node.this, node.expression)
 
 
+def _distinct(writer: Generator, node: exp.Distinct) -> str:
+    """Of several values none of which is NULL; sqlglot writes them as text that it reads again in another dialect."""
+    if len(node.expressions) < 2:
+        return writer.distinct_sql(node)
+    missing = exp.or_(*(exp.Is(this=each.copy(), expression=exp.null()) for each in node.expressions))
+    whole = exp.Tuple(expressions=[each.copy() for each in node.expressions])
+    return f"DISTINCT {writer.sql(exp.Case(ifs=[exp.If(this=missing, true=exp.null())], default=whole))}"
+
+
 def write_as_spark_means_it() -> None:
+    DuckDB.Generator.TRANSFORMS[exp.Distinct] = _distinct
     DuckDB.Generator.TRANSFORMS[exp.ArgMax] = _of_the_greatest
     DuckDB.Generator.TRANSFORMS[exp.ArgMin] = _of_the_greatest
     DuckDB.Generator.TRANSFORMS[exp.CountIf] = _count_if

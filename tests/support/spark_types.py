@@ -74,6 +74,8 @@ class _Typing:
                 return self.queries(tree.unnest() if isinstance(tree, exp.Subquery) else tree)[0]
             case exp.Interval():
                 return _interval(tree)
+            case exp.PercentileCont() | exp.PercentileDisc():
+                return "double"
             case exp.Cast():  # what TRY_CAST is, too
                 return _cast(tree)
             case exp.Date() | exp.TsOrDsToDate():

@@ -54,7 +54,7 @@ class Suite:
         if found is not None:
             return
         cursor = db.cursor()
-        cursor.execute("LOAD '" + str(_extension(self.name)).replace("'", "''") + "'")
+        cursor.execute("LOAD '" + str(extension(self.name)).replace("'", "''") + "'")
         cursor.execute(f"CREATE SCHEMA {self.name}; USE {self.name}; {self.generate}")
         shape = self.folder / "shape.sql"
         if shape.exists():
@@ -67,7 +67,7 @@ TPCDS = Suite("tpcds", "CALL dsdgen(sf = 0.01)")
 SUITES = {suite.name: suite for suite in (TPCH, TPCDS)}
 
 
-def _extension(name: str) -> Path:
+def extension(name: str) -> Path:
     """The generator for this very version of DuckDB, which loads no other."""
     package = importlib.resources.files(f"duckdb_extension_{name}")
     return Path(str(package / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"))

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from engine.errors import TrickleError
+from engine.event_records import Event, EventKind, Severity
 from engine.records import (
     Column,
-    Event,
-    EventKind,
     Initiator,
     OperatorStats,
     Outcome,
@@ -28,7 +27,6 @@ from engine.records import (
     RunningRefresh,
     SchedulerPlace,
     SchedulerStatus,
-    Severity,
     SourceVersion,
     SparkPhase,
     SparkStatus,
@@ -36,7 +34,7 @@ from engine.records import (
     StreamTable,
     StreamTableStatus,
 )
-from engine.results import Explanation, PlanNode, StreamTableExplanation, VerifyResult
+from engine.results import CostError, Explanation, PlanNode, StreamTableExplanation, VerifyResult
 from trickle_tui.snapshot import (
     Answer,
     Cancel,
@@ -45,8 +43,11 @@ from trickle_tui.snapshot import (
     Explain,
     Explained,
     Focus,
+    Maintain,
     Pause,
     Refresh,
+    Reinitialize,
+    Rename,
     Request,
     Resume,
     Rows,
@@ -373,16 +374,18 @@ class FakeBridge:
             error, self.fail_with = self.fail_with, None
             raise error
         match request:
-            case Refresh(name):
+            case Refresh(name) | Reinitialize(name):
                 return Done(f"{name}: differential 0.80s, +12 −3")
-            case Pause(name) | Resume(name) | Cancel(name) | Drop(name):
+            case Pause(name) | Resume(name) | Cancel(name) | Drop(name) | Maintain(name) | Rename(name):
                 return Done(f"{name}: done")
             case Verify(name):
                 return Verified(VerifyResult(name, True, 1242, 0, 0, (), {}, 310.0))
             case Explain(name):
                 made = next(made for made in SHOP if made.name == name)
                 status = next(table for table in self.overview.tables if table.name == name)
-                return Explained(StreamTableExplanation(definition(made), status, explanation(), (), DELTA_SQL))
+                return Explained(
+                    StreamTableExplanation(definition(made), status, explanation(), (), DELTA_SQL, CostError(0.12, 20))
+                )
             case RunSql(text):
                 return Rows(
                     text, ("region", "revenue"), ("string", "decimal(22,2)"), (("Nordics", "9,120,533.10"),),

@@ -17,7 +17,17 @@ from tests.tui.fake import NOW, FakeBridge, empty_workspace, many_tables, shop
 from trickle_tui.app import DashboardApp
 from trickle_tui.screens.overview import OverviewPage
 from trickle_tui.screens.stream_table import StreamTablePage
-from trickle_tui.snapshot import Drop, Pause, Refresh, Resume, RunSql, Verify
+from trickle_tui.snapshot import (
+    Drop,
+    Maintain,
+    Pause,
+    Refresh,
+    Reinitialize,
+    Rename,
+    Resume,
+    RunSql,
+    Verify,
+)
 from trickle_tui.strips import to_text
 from trickle_tui.widgets.popups import Menu, Question, Reading
 
@@ -238,6 +248,19 @@ async def test_dropping_names_the_tables_below_and_takes_them_along(open_app: Op
         assert "1 stream table below goes too: inventory_delta." in screen(pilot)
         await pilot.press("right", "enter")
         await until(pilot, lambda: bridge.requests == [Drop("stock_live", cascade=True)])
+
+
+async def test_looking_after_a_stream_table(open_app: Open) -> None:
+    bridge = FakeBridge()
+    async with open_app(bridge) as pilot:
+        for typed in ("maintain stock_live", "rename income", "reinitialize stock_live"):
+            await pilot.press("colon")
+            await type_line(pilot, typed)
+        assert "begin stock_live anew" in screen(pilot)
+        assert len(bridge.requests) == 2
+        await pilot.press("right", "enter")
+        await until(pilot, lambda: len(bridge.requests) == 3)
+        assert bridge.requests == [Maintain("stock_live"), Rename("fx_exposure", "income"), Reinitialize("stock_live")]
 
 
 async def test_an_engine_that_refuses_says_so(open_app: Open) -> None:

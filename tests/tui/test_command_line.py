@@ -45,7 +45,9 @@ def test_what_is_no_command_says_what_is_near(text: str, problem: str, hint: str
 
 
 def test_commands_complete_by_their_beginning() -> None:
-    assert [each.shown for each in complete("re", WORDS)] == ["refresh NAME", "refresh-full NAME", "resume NAME"]
+    assert [each.shown for each in complete("re", WORDS)] == [
+        "refresh NAME", "refresh-full NAME", "reinitialize NAME", "rename TEXT", "resume NAME"
+    ]  # fmt: skip
     assert [each.line for each in complete("qu", WORDS)] == ["quit"]
 
 

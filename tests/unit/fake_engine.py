@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from engine import config
+from engine.alternatives import Alternative, CostPart, Way
 from engine.errors import NotFound, Position, RefreshFailed, SourceWithoutChanges
+from engine.event_records import Event, EventKind, Severity
 from engine.records import (
     CdcMode,
     Column,
-    Event,
-    EventKind,
     Initiator,
     Notice,
     Outcome,
@@ -26,7 +26,6 @@ from engine.records import (
     RefreshRecord,
     SchedulerPlace,
     SchedulerStatus,
-    Severity,
     Source,
     SourceStatus,
     SourceVersion,
@@ -37,15 +36,21 @@ from engine.records import (
     StreamTableStatus,
 )
 from engine.results import (
+    CdcStatus,
+    ChangeBuffer,
+    CostError,
     CreateResult,
     DeltaCase,
     DeltaExplanation,
     DeltaStatement,
     DropResult,
     Explanation,
+    Maintenance,
+    PendingChange,
     PlanNode,
     Preview,
     Problem,
+    RefreshModeExplanation,
     Rewrite,
     SourceRead,
     SqlResult,
@@ -54,6 +59,7 @@ from engine.results import (
     Validation,
     VerifyResult,
     VersionInfo,
+    WriteResult,
 )
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -241,6 +247,8 @@ class FakeEngine:
         comment: str = "",
         enable_cdf: bool | None = None,
         dialect: str | None = None,
+        differential_max_change_ratio: float | None = None,
+        partition_by: Sequence[str] = (),
     ) -> CreateResult:
         given = {
             "schedule": schedule,
@@ -250,6 +258,8 @@ class FakeEngine:
             "comment": comment,
             "enable_cdf": enable_cdf,
             "dialect": dialect,
+            "differential_max_change_ratio": differential_max_change_ratio,
+            "partition_by": partition_by,
         }
         answer = self._did("create", name, query, given)
         refresh = refresh_record(name, Outcome.FULL) if initialize else None
@@ -273,6 +283,31 @@ class FakeEngine:
         self.stream_table(name)
         return answer or refresh_record(name)
 
+    def reinitialize_stream_table(self, name: str) -> RefreshRecord:
+        self._did("reinitialize", name)
+        self.stream_table(name)
+        return refresh_record(name, Outcome.REINITIALIZE)
+
+    def refresh_if_stale(self, name: str, max_age: str | float) -> RefreshRecord | None:
+        self._did("refresh_if_stale", name, max_age)
+        return refresh_record(name) if max_age == "5m" else None
+
+    def rename_stream_table(self, name: str, new_name: str) -> StreamTable:
+        self._did("rename", name, new_name)
+        return replace(self.stream_table(name), name=new_name)
+
+    def maintain_stream_table(self, name: str) -> Maintenance:
+        self._did("maintain", name)
+        self.stream_table(name)
+        return Maintenance(name, 40, 2, 51, 169)
+
+    def export_definition(self, name: str) -> str:
+        return f"CREATE STREAM TABLE {self.stream_table(name).name} AS SELECT 1"
+
+    def bulk_create(self, definitions: Sequence[Mapping[str, Any]]) -> tuple[CreateResult, ...]:
+        self._did("bulk_create", *definitions)
+        return tuple(CreateResult(stream_table(each["name"]), True, None) for each in definitions)
+
     def refresh_all(self) -> tuple[RefreshRecord, ...]:
         failed = refresh_record("other", Outcome.FAILED, error="boom", error_hint="mend it")
         return self._did("refresh_all") or (refresh_record("revenue"), failed)
@@ -294,7 +329,31 @@ class FakeEngine:
     def explain_st(self, name: str) -> StreamTableExplanation:
         table = self.stream_table(name)
         read = SourceRead("orders", "change data feed", 412, 413, ("a",))
-        return StreamTableExplanation(table, status(name), explanation(table.query), (read,), "SELECT delta")
+        return StreamTableExplanation(
+            table, status(name), explanation(table.query), (read,), "SELECT delta", CostError(0.12, 20)
+        )
+
+    def explain_refresh_mode(self, name: str) -> RefreshModeExplanation:
+        table = self.stream_table(name)
+        parts = (CostPart("any refresh of 2 operators", 90.0), CostPart("12 changed rows", 30.0))
+        fails = (
+            None if name != "top" else Problem("Tampered", "somebody else changed it", "by hand", "mend it", None, None)
+        )
+        return RefreshModeExplanation(
+            name=table.name,
+            requested_mode=RefreshMode.AUTO,
+            outcome=Outcome.DIFFERENTIAL if fails is None else Outcome.FAILED,
+            reason=Reason(ReasonCode.DIFFERENTIAL, "orders 412→413"),
+            alternatives=(
+                Alternative(Way.NO_DATA, None, (), "there is something to do"),
+                Alternative(Way.DIFFERENTIAL, 120.0, parts, "by its last 7 refreshes of this kind", chosen=True),
+                Alternative(Way.FULL, 2_100.0, (), "by its last refresh of this kind"),
+            ),
+            changes=(PendingChange("orders", 412, 413, "append", 12, 12, is_guess=False, source_rows=1_000),),
+            max_change_ratio=None,
+            error=CostError(0.12, 20),
+            problem=fails,
+        )
 
     def validate_query(self, query: str, *, dialect: str | None = None) -> Validation:
         self._did("validate_query", query, dialect)
@@ -365,9 +424,33 @@ class FakeEngine:
         bad = SourceStatus(Source("gone", "/d/gone"), None, False, (), (), "no Delta table there")
         return self._did("sources") or (good, bad)
 
+    def cdc_status(self) -> tuple[CdcStatus, ...]:
+        waits = CdcStatus("orders", "revenue", "auto", "cdf", "its Change Data Feed is on", 412, 413, 1, 1204, 90_210)
+        late = CdcStatus(
+            "orders",
+            "top",
+            "auto",
+            "diff",
+            "its Change Data Feed is off",
+            frontier=400,
+            head=413,
+            pending_versions=13,
+            head_room_s=600.0,
+            head_room_why="the log may forget version 401 in 10m",
+            severity=Severity.ERROR,
+        )
+        return self._did("cdc_status") or (waits, late)
+
+    def change_buffer_stats(self) -> tuple[ChangeBuffer, ...]:
+        return self._did("change_buffer_stats") or (ChangeBuffer("orders", 2, "top", 13, 5000, 90_210, NOON, 4096),)
+
     def drop_source(self, name: str, *, if_exists: bool = False) -> bool:
         self._did("drop_source", name)
         return True
+
+    def write_and_refresh(self, text: str, name: str) -> WriteResult:
+        self._did("write_and_refresh", text, name)
+        return WriteResult("orders", 8, (refresh_record(name),))
 
     def sql(self, text: str) -> SqlResult:
         answer = self._did("sql", text)

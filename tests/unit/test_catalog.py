@@ -36,21 +36,9 @@ from engine.errors import (
     WorkspaceTooNew,
     WorkspaceTooOld,
 )
+from engine.event_records import Event, EventKind, Severity
 from engine.events import EventBus
-from engine.records import (
-    CdcMode,
-    Column,
-    Event,
-    EventKind,
-    Reason,
-    ReasonCode,
-    RefreshMode,
-    Severity,
-    Source,
-    SourceVersion,
-    StreamTable,
-    View,
-)
+from engine.records import CdcMode, Column, Reason, ReasonCode, RefreshMode, Source, SourceVersion, StreamTable, View
 from tests.support.permissions import open_the_way_to
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,6 +86,7 @@ def test_records_come_back_equal(catalog: Catalog, path: Path) -> None:
     table = stream_table(
         sources=("orders", "Items"),
         append_only=True,
+        differential_max_change_ratio=0.25,
         comment="what for",
         full_reason=Reason(ReasonCode.UNSUPPORTED, "top-k"),
     )
@@ -171,7 +160,8 @@ def test_what_is_not_there_is_named_with_its_neighbour(catalog: Catalog) -> None
         (lambda: catalog.get_stream_table("zzz"), "there are: revenue"),
         (lambda: catalog.drop_source("zzz"), "there are: orders"),
         (lambda: catalog.drop_stream_table("orders"), "orders is a source"),
-        (lambda: catalog.update_stream_table(stream_table("other")), "there are: revenue"),
+        (lambda: catalog.change_stream_table("st-gone", lambda now: now), "nothing is left to do"),
+        (lambda: catalog.stream_table_now("st-gone"), "nothing is left to do"),
     ):
         with pytest.raises(NotFound) as caught:
             look()
@@ -206,14 +196,15 @@ def test_updating_may_rename_but_not_onto_another(catalog: Catalog) -> None:
     catalog.add_stream_table(stream_table("b"))
     catalog.save_progress(Progress("st-a", 3))
     renamed = stream_table("C", id="st-a", sources=("x", "y"), schedule="1m")
-    catalog.update_stream_table(renamed)
-    assert catalog.get_stream_table("c") == renamed
+    assert catalog.change_stream_table("st-a", lambda _: renamed)
+    assert not catalog.change_stream_table("st-a", lambda now: now)
+    assert catalog.get_stream_table("c") == catalog.stream_table_now("st-a") == renamed
     assert catalog.get_progress("st-a").sequence == 3
     assert catalog.dependents("x") == ("C",)
-    catalog.update_stream_table(replace(renamed, name="c"))
+    catalog.change_stream_table("st-a", lambda now: replace(now, name="c"))
     assert catalog.get_stream_table("C").name == "c"
     with pytest.raises(AlreadyExists):
-        catalog.update_stream_table(replace(renamed, name="B"))
+        catalog.change_stream_table("st-a", lambda now: replace(now, name="B"))
     assert catalog.get_stream_table("c").name == "c"
 
 
@@ -454,14 +445,18 @@ def test_a_workspace_from_before_views_is_brought_up_to_date(path: Path) -> None
     with sqlite3.connect(path) as older:
         older.execute("DROP TABLE views")
         older.execute("ALTER TABLE stream_tables DROP COLUMN written_json")
+        older.execute("ALTER TABLE stream_tables DROP COLUMN known_columns_json")
+        older.execute("ALTER TABLE stream_tables DROP COLUMN partition_by_json")
         older.execute("ALTER TABLE sources DROP COLUMN polled_json")
         older.execute("ALTER TABLE progress DROP COLUMN suspended_at")
+        older.execute("ALTER TABLE stream_tables DROP COLUMN differential_max_change_ratio")
+        older.execute("DROP TABLE costs")
         older.execute("PRAGMA user_version = 1")
     older.close()
     with pytest.raises(WorkspaceTooOld):
         Catalog.open(path)
-    assert database.migrate(path, dry_run=True) == 2
-    assert database.migrate(path) == 2
+    assert database.migrate(path, dry_run=True) == 3
+    assert database.migrate(path) == 3
     assert database.migrate(path) == 0
     catalog = Catalog.open(path)
     assert len(catalog.stream_tables()) == 60
@@ -706,7 +701,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from engine.catalog import Catalog
-from engine.records import *
+from engine.event_records import Event, EventKind, Severity
 from datetime import datetime, UTC
 catalog = Catalog.open(Path(sys.argv[2]))
 for number in range(int(sys.argv[3])):
@@ -882,3 +877,20 @@ def test_of_many_who_try_one_gets_it(path: Path) -> None:
         thread.join()
     assert epochs == [1]
     assert len(refused) == 5
+
+
+# --- costs -------------------------------------------------------------------------------------------------
+
+
+def test_costs_go_with_their_stream_table(catalog: Catalog) -> None:
+    catalog.add_source(source())
+    table = stream_table()
+    catalog.add_stream_table(table)
+    assert catalog.get_costs(table.id) is None
+    catalog.save_costs(table.id, "one")
+    catalog.save_costs(table.id, "two")
+    assert catalog.get_costs(table.id) == "two"
+    catalog.drop_stream_table(table.name)
+    assert catalog.get_costs(table.id) is None
+    catalog.save_costs(table.id, "of a refresh that ended after that")
+    assert catalog.get_costs(table.id) is None

@@ -36,7 +36,7 @@ from engine.errors import (
     UnsupportedOperator,
 )
 from engine.records import Outcome, SchedulerPlace
-from engine.results import CreateResult, SqlResult, VerifyResult
+from engine.results import CreateResult, SqlResult, VerifyResult, WriteResult
 from engine.workspace import Workspace
 from tests.unit.fake_engine import NOON, FakeEngine, refresh_record, status
 
@@ -342,6 +342,21 @@ def test_source_add_of_other_formats(run: Runner, engine: type[FakeEngine]) -> N
     assert "is not KEY=VALUE" in ran.err
 
 
+def test_how_changes_come_and_what_waits(run: Runner) -> None:
+    ran = run("cdc")
+    assert ran.code == 1, "history of one of them may be gone soon"
+    assert [line.split()[:6] for line in ran.out.splitlines()[1:]] == [
+        ["orders", "revenue", "cdf", "412", "413", "1"],
+        ["orders", "top", "diff", "400", "413", "13"],
+    ]
+    assert "the log may forget version 401 in 10m; its Change Data Feed is off" in ran.out
+    assert run("cdc", "revenue").code == 0
+    assert [each["stream_table"] for each in run("cdc", "top", "--json").json] == ["top"]
+    assert run("cdc", "nosuch").code == 3
+    assert run("cdc", "--buffers", "--json").json[0]["pending_rows"] == 5000
+    assert "4,096  top" in run("cdc", "--buffers").out
+
+
 def test_nobody_is_asked_where_nobody_can_answer(run: Runner, engine: type[FakeEngine]) -> None:
     ran = run("source", "add", "mute", "--path", "x", "--cdc", "cdf")
     assert ran.code == SourceWithoutChanges.exit_code == 3
@@ -392,7 +407,19 @@ def test_source_list_and_drop(run: Runner, engine: type[FakeEngine]) -> None:
 
 
 def test_create(run: Runner, engine: type[FakeEngine], tmp_path: Path) -> None:
-    ran = run("create", "x", "SELECT 1", "--schedule", "5s", "--mode", "full", "--no-initialize", "--append-only")
+    ran = run(
+        "create",
+        "x",
+        "SELECT 1",
+        "--schedule",
+        "5s",
+        "--mode",
+        "full",
+        "--no-initialize",
+        "--append-only",
+        "--differential-max-change-ratio",
+        "0.2",
+    )
     assert ran.code == 0
     assert calls(engine, "open")[0][1:] == (False, {}, True)
     assert calls(engine, "wait_for_spark")
@@ -401,9 +428,11 @@ def test_create(run: Runner, engine: type[FakeEngine], tmp_path: Path) -> None:
         "refresh_mode": "FULL",
         "initialize": False,
         "append_only": True,
+        "differential_max_change_ratio": 0.2,
         "comment": "",
         "enable_cdf": None,
         "dialect": None,
+        "partition_by": (),
     }
     assert calls(engine, "create") == [("x", "SELECT 1", given)]
     assert ran.out == "created x, 30s, auto\n"
@@ -514,6 +543,20 @@ def test_explain(run: Runner, engine: type[FakeEngine]) -> None:
     assert shown["delta_sql"] == "SELECT delta"
 
 
+def test_explain_the_refresh_mode(run: Runner, engine: type[FakeEngine]) -> None:
+    shown = run("explain", "revenue", "--mode").out
+    assert calls(engine, "open")[-1][1:] == (True, {}, False)
+    assert "next refresh  DIFFERENTIAL\nbecause       orders 412→413\n" in shown
+    assert "estimates     off by 12 % (median of the last 20)" in shown
+    assert "→ differential  ~0.12s        by its last 7 refreshes of this kind\n" in shown
+    assert "0.09s  any refresh of 2 operators\n" in shown
+    assert "source orders 412→413, append: 12 changed rows of 1,000\n" in shown
+    assert run("explain", "revenue", "--mode", "--json").json["alternatives"][1]["parts"][1]["ms"] == 30.0
+    assert run("explain", "top", "--mode").code == 1
+    assert run("explain", "--query", "SELECT 1", "--mode").code == 2
+    assert run("explain", "revenue", "--mode", "--delta").code == 2
+
+
 def test_explain_the_rewrite(run: Runner, engine: type[FakeEngine]) -> None:
     shown = run("explain", "revenue", "--rewrite").out
     assert "-- 1. parse\nPARSED\n\n-- 2. push_filters: before\nBEFORE\n-- 2. push_filters: after\nAFTER" in shown
@@ -622,6 +665,15 @@ def test_sql_prints_each_result_and_stops_at_an_error(run: Runner, engine: type[
     }
 
 
+def test_dml_is_followed_by_who_is_named(run: Runner, engine: type[FakeEngine]) -> None:
+    ran = run("sql", "--refresh", "revenue", "DELETE FROM orders")
+    assert (ran.code, calls(engine, "write_and_refresh")) == (0, [("DELETE FROM orders", "revenue")])
+    assert "orders is at version 8" in ran.out
+    assert "revenue" in ran.out
+    refused = run("sql", "--refresh", "revenue", "SHOW SOURCES")
+    assert (refused.code, "only DML" in refused.err) == (2, True)
+
+
 def test_sql_is_read_whole_before_anything_runs(run: Runner, engine: type[FakeEngine]) -> None:
     ran = run("sql", "SHOW SOURCES; SHWO SOURCES")
     assert ran.code == 2
@@ -655,7 +707,7 @@ def test_spark_is_started_only_where_it_is_needed(
         (SqlResult("show", value=(status("revenue"),)), "STATE", 0),
         (SqlResult("source", value=True), "dropped", 0),
         (SqlResult("source", value=False), "nothing to drop", 0),
-        (SqlResult("dml", value=7), "version 7", 0),
+        (SqlResult("dml", value=WriteResult("orders", 7)), "orders is at version 7", 0),
         (SqlResult("alter", value=status("revenue")), "revenue: fresh", 0),
         (SqlResult("verify", value=VerifyResult("a", False, 1, 1, 0, (), {}, 1.0)), "differs a", 1),
         (SqlResult("other"), "done", 0),
@@ -808,3 +860,55 @@ def test_words_for_times_and_rows() -> None:
 def test_every_group_registers_commands() -> None:
     assert len(GROUPS) == len({group.__name__ for group in GROUPS})
     assert main_module.GROUPS is GROUPS
+
+
+def test_verbs_that_look_after_stream_tables(run: Runner, engine: type[FakeEngine], tmp_path: Path) -> None:
+    assert "reinitialize" in run("reinitialize", "revenue").out.lower()
+    assert run("reinitialize", "nope").code == 3
+    assert run("reinitialize", "revenue", "--json").json[0]["outcome"] == "REINITIALIZE"
+    ran = run("rename", "revenue", "income")
+    assert calls(engine, "rename") == [("revenue", "income")]
+    assert ran.out == "revenue is named income from now on; its rows stay at /w/revenue\n"
+    assert run("rename", "revenue", "income", "--json").json["name"] == "income"
+    assert run("maintain", "revenue").out == (
+        "revenue: 40 files became 2, checkpoint at version 51, what no version of the last 169 hours consists of is "
+        "removed\n"
+    )
+    assert run("maintain", "revenue", "--json").json[0]["files_after"] == 2
+    assert run("export", "revenue").out == "CREATE STREAM TABLE revenue AS SELECT 1\n;\n"
+    assert run("export", "revenue", "--json").json == [
+        {"name": "revenue", "sql": "CREATE STREAM TABLE revenue AS SELECT 1"}
+    ]
+    assert run("export", "nope").code == 3
+
+
+def test_refresh_only_what_is_stale(run: Runner, engine: type[FakeEngine]) -> None:
+    assert "revenue" in run("refresh", "revenue", "--if-stale", "5m").out
+    assert run("refresh", "revenue", "--if-stale", "1h").out == "revenue is younger than 1h; nothing was refreshed\n"
+    assert run("refresh", "revenue", "--if-stale", "1h", "--json").json == []
+    assert run("refresh", "--all", "--if-stale", "1h").code == 2
+    assert calls(engine, "refresh") == []
+
+
+def test_bulk_create(run: Runner, engine: type[FakeEngine], tmp_path: Path) -> None:
+    file = tmp_path / "all.sql"
+    file.write_text(
+        "CREATE STREAM TABLE a PARTITION BY (day) AS SELECT 1;\n-- and\n"
+        "CREATE STREAM TABLE b WITH (schedule = '5m') AS SELECT 2;"
+    )
+    assert run("bulk-create", str(file)).out == "created a, b\n"
+    assert calls(engine, "bulk_create") == [
+        (
+            {"name": "a", "query": "SELECT 1", "partition_by": ("day",)},
+            {"name": "b", "query": "SELECT 2", "schedule": "5m"},
+        )
+    ]
+    assert [each["table"]["name"] for each in run("bulk-create", str(file), "--json").json] == ["a", "b"]
+    file.write_text("DROP STREAM TABLE a")
+    assert run("bulk-create", str(file)).code == 2
+    assert run("bulk-create", str(tmp_path / "none.sql")).code == 2
+
+
+def test_partitions(run: Runner, engine: type[FakeEngine]) -> None:
+    run("create", "x", "SELECT 1", "--partition-by", "day, region")
+    assert calls(engine, "create")[0][2]["partition_by"] == ("day", "region")  # type: ignore[index]

@@ -111,7 +111,7 @@ def test_errors_inside_of_a_view_name_it() -> None:
 
 
 def test_what_a_view_does_that_is_not_maintained_is_told_of_the_view() -> None:
-    plan = compiled("SELECT id\nFROM sorted", View("sorted", "SELECT id FROM orders SORT BY id"))
+    plan = compiled("SELECT id\nFROM sorted", View("sorted", "SELECT id FROM orders ORDER BY id LIMIT 1 + 1"))
     assert plan.full_reason is not None
     assert plan.full_reason.code is ReasonCode.UNSUPPORTED
     assert "in the view sorted, line 1" in plan.full_reason.text

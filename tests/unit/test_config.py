@@ -126,6 +126,8 @@ def test_overrides_on_top_of_loaded_settings(folder: Path) -> None:
         ("[sources]\nenable_cdf = true\n", 2, "sources.enable_cdf", "ask, never, always"),
         ('[refresh]\ndefault_schedule = "soon"\n', 2, "refresh.default_schedule", "'30s'"),
         ("[refresh]\ndefault_schedule = 30\n", 2, "refresh.default_schedule", "'30s'"),
+        ("[sources]\nblock_source_ddl = 'yes'\n", 2, "sources.block_source_ddl", "default is True"),
+        ("[sources]\nblock_source_ddl = 0\n", 2, "sources.block_source_ddl", "default is True"),
         ("[ui]\ntheme = 3\n", 2, "ui.theme", "default is 'night'"),
         ('[compile]\nimmutable_functions = "f"\n', 2, "compile.immutable_functions", "write ['one', 'another']"),
         ('[compile]\nimmutable_functions = ["f", 3]\n', 2, "compile.immutable_functions", "write ['one'"),
@@ -171,11 +173,20 @@ def test_a_file_from_windows(folder: Path) -> None:
     assert load(folder, env={}, user_file=NOWHERE).ui.theme == "day"
 
 
+def test_yes_and_no(folder: Path) -> None:
+    for text, value in (("true", True), (" False", False)):
+        env = {"TRICKLE_SOURCES_BLOCK_SOURCE_DDL": text}
+        assert load(folder, env=env, user_file=NOWHERE).sources.block_source_ddl is value
+    (folder / "trickle.toml").write_text("[sources]\nblock_source_ddl = false\n")
+    assert load(folder, env={}, user_file=NOWHERE).sources.block_source_ddl is False
+
+
 @pytest.mark.parametrize(
     ("overrides", "env", "message", "hint"),
     [
         ({"spark.mastr": "x"}, {}, "spark.mastr", "spark.master"),
         ({"spark.conf": "x"}, {}, "spark.conf", "spark"),
+        ({"sources.block_source_ddl": "maybe"}, {}, "--set sources.block_source_ddl", "default is True"),
         ({"scheduler.tick_ms": "soon"}, {}, "--set scheduler.tick_ms", "250"),
         ({}, {"TRICKLE_SPARK_MASTR": "x"}, "TRICKLE_SPARK_MASTR", "TRICKLE_SPARK_MASTER"),
         ({}, {"TRICKLE_SCHEDULER_TICK_MS": "x"}, "TRICKLE_SCHEDULER_TICK_MS", "250"),
@@ -226,7 +237,7 @@ def test_every_setting_is_described() -> None:
     assert len({setting.env for setting in SETTINGS}) == len(SETTINGS)
     for setting in SETTINGS:
         assert setting.meaning.endswith((".", "?"))
-        assert setting.type in {"text", "choice", "integer", "number", "duration", "names", "table"}
+        assert setting.type in {"text", "choice", "integer", "number", "boolean", "duration", "names", "table"}
     assert config.CONFIG_NAME == "trickle.toml"
 
 

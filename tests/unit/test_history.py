@@ -264,6 +264,29 @@ def test_forgetting_a_stream_table_leaves_the_others_and_lets_the_name_begin_aga
     assert numbers(History(tmp_path).query()) == [11, 10, 8, 6, 4, 2]
 
 
+def test_a_history_follows_its_stream_table_to_another_name(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    other_reader = History(tmp_path)
+    for number in range(1, 13):
+        history.append(record(number, st=("was_dropped", "Old", "kept")[number % 3]))
+        if number == 6:
+            history.compact(force=True)
+    # one that had the new name once is forgotten, and not cleaned away yet
+    history.forget("was_dropped")
+    assert numbers(other_reader.query(st="old")) == [10, 7, 4, 1]
+    for _ in range(2):  # who died in between does it again
+        history.rename("old", "was_dropped")
+        for reader in (history, other_reader, History(tmp_path)):
+            assert numbers(reader.query(st="was_dropped")) == [10, 7, 4, 1]
+            assert numbers(reader.last("was_dropped", 9)) == [1, 4, 7, 10]
+            assert {each.st for each in reader.query(st="was_dropped")} == {"was_dropped"}
+            assert reader.query(st="old") == ()
+            assert numbers(reader.query()) == [11, 10, 8, 7, 5, 4, 2, 1]
+            assert reader.find(4).st == "was_dropped"
+    History(tmp_path / "none").rename("a", "b")
+    assert not (tmp_path / "none").exists()
+
+
 def test_cleaning_removes_whole_days_that_are_too_old(tmp_path: Path) -> None:
     history = History(tmp_path)
     for number, days_ago in ((1, 40), (2, 31), (3, 30), (4, 0)):

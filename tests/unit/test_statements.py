@@ -6,22 +6,26 @@ import pytest
 
 from engine.compile.explain_statements import (
     ExplainDelta,
+    ExplainRefreshMode,
     ExplainRewrite,
     ExplainStreamTable,
     PreviewStreamTable,
     ValidateQuery,
 )
 from engine.compile.options import SOURCE_OPTIONS, STREAM_TABLE_OPTIONS
+from engine.compile.source_ddl import AlterSource, DropSourceTable
 from engine.compile.statements import (
+    AlterStreamTable,
     CreateSource,
     CreateStreamTable,
     Dml,
     DropSource,
     DropStreamTable,
     PauseStreamTable,
-    RefreshStreamTable,
     ResumeStreamTable,
     Select,
+    ShowCdcStatus,
+    ShowChangeBuffers,
     ShowSources,
     ShowStreamTables,
     Statement,
@@ -29,9 +33,70 @@ from engine.compile.statements import (
     parse_statement,
     split_script,
 )
+from engine.compile.upkeep_statements import (
+    MaintainStreamTable,
+    RefreshAll,
+    RefreshStreamTable,
+    ReinitializeStreamTable,
+    RenameStreamTable,
+    RepairStreamTable,
+    ShowCreate,
+)
 from engine.errors import InvalidArgument, Position, QueryParseError, TrickleError
 
 AT_START = Position(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("what", "touched", "added"),
+    [
+        (
+            "ADD COLUMNS (a INT, b STRUCT<c: INT, d: ARRAY<STRING>> COMMENT 'x, y', e DECIMAL(10, 2) AFTER a)",
+            (),
+            ("a", "b", "e"),
+        ),
+        ("ADD COLUMN m MAP<STRING, INT>, n INT", (), ("m", "n")),
+        ("DROP COLUMN IF EXISTS `a b`", ("a b",), ()),
+        ("DROP COLUMNS (a, b.c)", ("a", "b"), ()),
+        ("RENAME COLUMN a TO b", ("a",), ("b",)),
+        ("ALTER COLUMN a.b TYPE bigint", ("a",), ()),
+        ("CHANGE a TYPE bigint", ("a",), ()),
+        ("ALTER COLUMN a COMMENT 'the TYPE'", (), ()),
+        ("ALTER COLUMN a SET NOT NULL", (), ()),
+        ("CHANGE COLUMN a a BIGINT", ("a",), ()),
+        ("CHANGE a b BIGINT", ("a",), ()),
+        ("SET TBLPROPERTIES ('delta.appendOnly' = 'true')", (), ()),
+        ("DROP CONSTRAINT positive", (), ()),
+        ("CLUSTER BY (a)", (), ()),
+        # nobody knows
+        ("REPLACE COLUMNS (a INT)", None, ()),
+        ("RENAME TO b", None, ()),
+        ("DROP PARTITION (a = 1)", None, ()),
+    ],
+)
+def test_what_ddl_touches(what: str, touched: tuple[str, ...] | None, added: tuple[str, ...]) -> None:
+    text = f"alter table `my src` {what}"
+    found = parse_statement(text)
+    assert isinstance(found, AlterSource)
+    assert (found.touched, found.added) == (touched, added)
+    assert (found.target, text[slice(*found.span)]) == ("my src", "`my src`")
+
+
+@pytest.mark.parametrize(
+    ("what", "sets", "clusters"),
+    [
+        ("SET TBLPROPERTIES ('delta.appendOnly' = 'true')", (("delta.appendOnly", "true"),), False),
+        ("SET TBLPROPERTIES (delta.appendOnly = true, 'a' 'b')", (("delta.appendOnly", "true"), ("a", "b")), False),
+        ("SET TBLPROPERTIES ('a' = -1, b.c = '2')", (("a", "-"), ("b.c", "2")), False),
+        ("UNSET TBLPROPERTIES ('delta.appendOnly')", (), False),
+        ("CLUSTER BY (a)", (), True),
+        ("ADD COLUMN cluster INT", (), False),
+    ],
+)
+def test_what_ddl_sets(what: str, sets: tuple[tuple[str, str], ...], clusters: bool) -> None:
+    found = parse_statement(f"ALTER TABLE orders {what}")
+    assert isinstance(found, AlterSource)
+    assert (found.sets, found.clusters) == (sets, clusters)
 
 
 @pytest.mark.parametrize(
@@ -69,14 +134,42 @@ AT_START = Position(1, 1)
         ("DROP STREAM TABLE IF EXISTS a CASCADE", DropStreamTable("a", True, True)),
         ("REFRESH STREAM TABLE a", RefreshStreamTable("a")),
         ("REFRESH STREAM TABLE a FULL", RefreshStreamTable("a", True)),
+        ("refresh stream table a if older than '5m'", RefreshStreamTable("a", older_than="5m")),
+        ("REFRESH ALL STREAM TABLES", RefreshAll()),
+        ("REINITIALIZE STREAM TABLE a", ReinitializeStreamTable("a")),
+        ("REPAIR STREAM TABLE a;", RepairStreamTable("a")),
+        ("MAINTAIN STREAM TABLE a", MaintainStreamTable("a")),
+        ("ALTER STREAM TABLE a RENAME TO `b`", RenameStreamTable("a", "b")),
+        ("SHOW CREATE STREAM TABLE a", ShowCreate("a")),
         ("EXPLAIN STREAM TABLE a", ExplainStreamTable("a")),
         ("VALIDATE AS SELECT 1", ValidateQuery("SELECT 1", Position(1, 13), {})),
         (
             "PREVIEW STREAM TABLE WITH (limit = 3, refresh_mode = 'full') AS\nSELECT 1",
             PreviewStreamTable("SELECT 1", Position(2, 1), {"limit": 3, "refresh_mode": "FULL"}),
         ),
+        ("EXPLAIN REFRESH MODE a", ExplainRefreshMode("a")),
+        ("EXPLAIN REFRESH MODE FOR STREAM TABLE a", ExplainRefreshMode("a")),
         ("EXPLAIN REWRITE a", ExplainRewrite("a", "", Position(1, 18), {})),
         ("EXPLAIN REWRITE ALL AS SELECT 1", ExplainRewrite(None, "SELECT 1", Position(1, 24), {}, True)),
+        (
+            "CREATE STREAM TABLE a APPEND ONLY PARTITION BY (b, `c d`) AS SELECT 1",
+            CreateStreamTable("a", "SELECT 1", Position(1, 62), {"append_only": True, "partition_by": ("b", "c d")}),
+        ),
+        (
+            "create stream table a with (schedule = '5m') partitioned by (b) append only as SELECT 1",
+            CreateStreamTable(
+                "a",
+                "SELECT 1",
+                Position(1, 80),
+                {"schedule": "5m", "append_only": True, "partition_by": ("b",)},
+            ),
+        ),
+        (
+            "CREATE STREAM TABLE a WITH (partition_by = (b, 'c')) AS SELECT 1",
+            CreateStreamTable("a", "SELECT 1", Position(1, 57), {"partition_by": ("b", "c")}),
+        ),
+        ("ALTER STREAM TABLE a SET (partition_by = NULL)", AlterStreamTable("a", {"partition_by": ()})),
+        ("ALTER STREAM TABLE a SET (partition_by = 'b, c')", AlterStreamTable("a", {"partition_by": ("b", "c")})),
         ("EXPLAIN DELTA FOR STREAM TABLE a", ExplainDelta("a", "", Position(1, 33), {})),
         ("EXPLAIN DELTA a", ExplainDelta("a", "", Position(1, 16), {})),
         ("EXPLAIN DELTA AS SELECT 1", ExplainDelta(None, "SELECT 1", Position(1, 18), {})),
@@ -85,6 +178,10 @@ AT_START = Position(1, 1)
         ("VERIFY STREAM TABLE a", VerifyStreamTable("a")),
         ("SHOW STREAM TABLES", ShowStreamTables()),
         ("show sources", ShowSources()),
+        ("show cdc status", ShowCdcStatus()),
+        ("SHOW CHANGE BUFFERS;", ShowChangeBuffers()),
+        ("TRUNCATE TABLE `a b`", Dml("DELETE FROM `a b`", Position(1, 10), "TRUNCATE", "a b")),
+        ("DROP TABLE a", DropSourceTable("a")),
         ("CREATE SOURCE orders PATH '/data/o rders'", CreateSource("orders", "/data/o rders", {})),
         (
             "CREATE SOURCE o PATH 's3://b/o' WITH (key = ('id', line), cdc_mode = CDF, format = 'delta')",
@@ -141,7 +238,7 @@ def test_the_query_is_taken_as_it_was_written() -> None:
         ("SELEC 1", QueryParseError, (1, 1), "did you mean SELECT?"),
         ("CREATE STREM TABLE x AS SELECT 1", QueryParseError, (1, 8), "did you mean STREAM?"),
         ("CREATE STREAM TABEL x AS SELECT 1", QueryParseError, (1, 15), "did you mean TABLE?"),
-        ("CREATE STREAM TABLE AS SELECT 1", QueryParseError, (1, 24), "CREATE STREAM TABLE [IF NOT EXISTS]"),
+        ("CREATE STREAM TABLE AS SELECT 1", QueryParseError, (1, 24), "STREAM TABLE [IF NOT EXISTS]"),
         ("CREATE STREAM TABLE x", QueryParseError, (1, 22), "AS SELECT"),
         ("CREATE STREAM TABLE x AS", QueryParseError, (1, 25), "AS SELECT"),
         ("CREATE STREAM TABLE x SELECT 1", QueryParseError, (1, 23), "AS SELECT"),
@@ -161,25 +258,38 @@ def test_the_query_is_taken_as_it_was_written() -> None:
         ("CREATE STREAM TABLE s.x AS SELECT 1", InvalidArgument, (1, 21), "use x"),
         ("CREATE STREAM TABLE `../x` AS SELECT 1", InvalidArgument, (1, 21), "another name"),
         ("CREATE STREAM TABLE __trickle_x AS SELECT 1", InvalidArgument, (1, 21), "another name"),
-        ("CREATE OR REPLACE STREAM TABLE x AS SELECT 1", InvalidArgument, (1, 8), "drop the stream table first"),
-        ("CREATE MATERIALIZED VIEW x AS SELECT 1", InvalidArgument, (1, 8), "CREATE STREAM TABLE"),
-        ("CREATE DYNAMIC TABLE x AS SELECT 1", InvalidArgument, (1, 8), "CREATE STREAM TABLE"),
-        ("CREATE TABLE x (a INT)", QueryParseError, (1, 8), "CREATE STREAM TABLE"),
-        ("CREATE STREAM TABLE x PARTITION BY a AS SELECT 1", InvalidArgument, (1, 23), "leave it out"),
+        ("CREATE OR REPLACE STREAM TABLE IF NOT EXISTS x AS SELECT 1", InvalidArgument, (1, 32), "leave one"),
+        ("ALTER STREAM TABLE x", QueryParseError, (1, 21), "ALTER STREAM TABLE name"),
+        ("ALTER STREAM TABLE x SET (initialize = true)", InvalidArgument, (1, 27), "known: schedule"),
+        ("ALTER STREAM TABLE x SET schedule = '1s'", QueryParseError, (1, 26), "SET"),
+        ("CREATE MATERIALIZED VIEW x AS SELECT 1", InvalidArgument, (1, 8), "STREAM TABLE [IF NOT"),
+        ("CREATE DYNAMIC TABLE x AS SELECT 1", InvalidArgument, (1, 8), "STREAM TABLE [IF NOT"),
+        ("CREATE TABLE x (a INT)", QueryParseError, (1, 8), "STREAM TABLE [IF NOT"),
+        ("CREATE STREAM TABLE x PARTITION BY a AS SELECT 1", QueryParseError, (1, 36), "PARTITION BY"),
+        ("CREATE STREAM TABLE x CLUSTER BY (a) AS SELECT 1", InvalidArgument, (1, 23), "PARTITION BY"),
+        ("CREATE STREAM TABLE x CLUSTERED BY (a) AS SELECT 1", InvalidArgument, (1, 23), "PARTITION BY"),
+        ("REFRESH STREAM TABLE x IF OLDER THAN '5 parsecs'", InvalidArgument, (1, 38), "30s"),
+        ("REFRESH STREAM TABLE x IF OLDER THAN 5", QueryParseError, (1, 38), "OLDER THAN"),
         ("CREATE SOURCE x", QueryParseError, (1, 16), "PATH"),
         ("CREATE SOURCE x PATH ''", QueryParseError, (1, 22), "PATH"),
         ("CREATE SOURCE x PATH '/a' WITH (cdc='cdf')", InvalidArgument, (1, 33), "cdc_mode"),
         ("CREATE SOURCE x PATH '/a' WITH (key=())", InvalidArgument, (1, 33), "'id'"),
-        ("DROP TABLE x", QueryParseError, (1, 6), "DROP STREAM TABLE"),
+        ("DROP TABLES x", QueryParseError, (1, 6), "DROP STREAM TABLE"),
         ("DROP STREAM TABLE IF EXIST x", QueryParseError, (1, 22), "did you mean EXISTS?"),
         ("DROP STREAM TABLE x CASCAD", QueryParseError, (1, 21), "did you mean CASCADE?"),
         ("DROP STREAM TABLE x CASCADE y", QueryParseError, (1, 29), "DROP STREAM TABLE"),
         ("REFRESH STREAM TABLE", QueryParseError, (1, 21), "REFRESH STREAM TABLE name"),
         ("REFRESH TABLE x", QueryParseError, (1, 9), "REFRESH STREAM TABLE name"),
         ("EXPLAIN SELECT 1", QueryParseError, (1, 9), "VALIDATE AS SELECT"),
+        ("EXPLAIN REFRESH x", QueryParseError, (1, 17), "EXPLAIN REFRESH MODE"),
+        (
+            "CREATE STREAM TABLE a WITH (differential_max_change_ratio = 1.5) AS SELECT 1",
+            InvalidArgument,
+            (1, 29),
+            "from 0 to 1",
+        ),
         ("EXPLAIN ANALYZE STREAM TABLE x", InvalidArgument, (1, 9), "leave ANALYZE out"),
-        ("ALTER STREAM TABLE x SET (schedule='1s')", InvalidArgument, (1, 22), "drop the stream table"),
-        ("ALTER STREAM TABLE x RENAME TO y", InvalidArgument, (1, 22), "drop the stream table"),
+        ("ALTER STREAM TABLE x RENAME y", QueryParseError, (1, 29), "RENAME TO"),
         ("ALTER STREAM TABLE x PAWS", QueryParseError, (1, 22), "did you mean PAUSE?"),
         ("SHOW TABLES", QueryParseError, (1, 6), "SHOW STREAM TABLES"),
         ("SHOW STREAM TABLE", QueryParseError, (1, 13), "did you mean TABLES?"),
@@ -267,9 +377,11 @@ def test_options_are_named_as_the_arguments_of_the_engine() -> None:
         "schedule",
         "refresh_mode",
         "append_only",
+        "differential_max_change_ratio",
         "initialize",
         "comment",
         "enable_cdf",
         "dialect",
+        "partition_by",
     }
     assert {option.name for option in SOURCE_OPTIONS} == {"format", "cdc_mode", "key", "enable_cdf", "options"}

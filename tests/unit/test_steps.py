@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from engine.algebra.nodes import InnerJoin, Leaf, Node, Output, Project, Role, Scan
+from engine.algebra.nodes import Exists, InnerJoin, Leaf, Node, OuterJoin, Output, Project, Role, Scan
 from engine.algebra.scalars import col, eq
 from engine.algebra.trees import leaves
-from engine.compile.steps import in_steps, written_out
+from engine.compile.bind import Change, bind
+from engine.compile.pipeline import Request, compile_query
+from engine.compile.steps import follows_change, in_steps, written_out
+from engine.records import Column
+from tests.support.duck_analyzer import DuckAnalyzer
 
 
 def scan(name: str) -> Node:
@@ -51,3 +55,50 @@ def test_each_step_reads_what_came_before_it() -> None:
         assert {each.leaf for each in leaves(step.tree)} <= known
         known.add(step.leaf)
     assert {each.leaf for each in leaves(steps.last)} <= known
+
+
+JOIN = "SELECT o.id, c.region, i.amount FROM orders o JOIN customers c ON o.customer = c.id JOIN items i ON i.o = o.id"
+RELATIONS = {
+    "orders": (Column("id", "int"), Column("customer", "int")),
+    "customers": (Column("id", "int"), Column("region", "string")),
+    "items": (Column("o", "int"), Column("amount", "int")),
+}
+
+
+def of_change(query: str, *changed: str) -> Node:
+    kept = compile_query(Request(query, RELATIONS), DuckAnalyzer(RELATIONS)).kept
+    assert kept is not None
+    statements = bind(kept, dict.fromkeys(changed, Change.MIXED))
+    return statements.first or statements.change
+
+
+def test_a_join_meets_one_large_relation_at_a_time() -> None:
+    statement = of_change(JOIN, "orders")
+    assert in_steps(statement).before == ()
+    (met,) = in_steps(statement, large=frozenset(("customers", "items"))).before
+    assert met.is_few
+    assert {scan.leaf.name for scan in leaves(met.tree)} == {"orders", "customers"}
+
+
+def test_one_large_relation_needs_no_step() -> None:
+    assert in_steps(of_change(JOIN, "orders"), large=frozenset(("items",))).before == ()
+
+
+def test_touched_keys_that_are_joined_from_a_large_relation_are_brought_as_rows() -> None:
+    query = "SELECT c.region, max(o.id) AS m FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.region"
+    found = in_steps(of_change(query, "orders"), large=frozenset(("customers",))).before
+    assert {"orders", "customers"} <= {scan.leaf.name for scan in leaves(found[0].tree)}
+    assert all(step.is_few for step in found)
+
+
+def test_what_follows_from_a_change() -> None:
+    orders = Scan(Leaf(Role.DELTA, "orders"), (("o", "id", "int"),))
+    items = Scan(Leaf(Role.NEW, "items"), (("i", "o", "int"),))
+    same = (eq(col("o"), col("i")),)
+    assert follows_change(InnerJoin((items, orders), same))
+    assert follows_change(Exists(items, orders, same))
+    assert not follows_change(Exists(items, orders, same, negated=True))
+    assert follows_change(OuterJoin(orders, items, same))
+    assert not follows_change(OuterJoin(items, orders, same))
+    assert not follows_change(OuterJoin(orders, items, same, full=True))
+    assert not follows_change(items)

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from engine.records import Outcome, Overview, RefreshRecord, SourceStatus, StreamTableStatus
-from engine.results import CreateResult, DropResult, SqlResult, VerifyResult, ViewResult
+from engine.records import Outcome, Overview, RefreshRecord, SourceStatus, StreamTable, StreamTableStatus
+from engine.results import (
+    AlterKind,
+    AlterResult,
+    CreateResult,
+    DropResult,
+    Maintenance,
+    SqlResult,
+    VerifyResult,
+    ViewResult,
+)
 from trickle_tui import format
 from trickle_tui.paint import EMPTY, Line, Span, columns, left, line, right, span, wrap
 from trickle_tui.snapshot import Rows
@@ -24,6 +33,10 @@ def refreshed(record: RefreshRecord) -> str:
         return f"{record.st}: {modes.outcome(record)}, {record.reason.text}"
     changed = format.changes(record.rows_inserted, record.rows_deleted, record.rows_updated)
     return f"{record.st}: {modes.outcome(record)} {format.took(record.duration_ms)}, {changed}"
+
+
+def maintained(done: Maintenance) -> str:
+    return f"{done.name}: {format.plural(done.files_before, 'file')} became {format.count(done.files_after)}"
 
 
 def verified(result: VerifyResult) -> str:
@@ -60,6 +73,16 @@ def about_refresh_full(overview: Overview, names: Sequence[str]) -> tuple[Line, 
     ]
     cost = f"The last full refresh took {format.took(max(full))}." if full else ""
     return _asked(f"recompute {title}", text, cost, names)
+
+
+def about_reinitialize(names: Sequence[str]) -> tuple[Line, ...]:
+    """What it is to begin anew."""
+    title = names[0] if len(names) == 1 else f"{len(names)} stream tables"
+    text = (
+        "All rows are computed again, and nothing that is known of the stored ones counts. "
+        "Readers see the present rows until it is done."
+    )
+    return _asked(f"begin {title} anew", text, "", names)
 
 
 def about_drop(names: Sequence[str], below: Sequence[str]) -> tuple[Line, ...]:
@@ -128,6 +151,12 @@ def of_statement(result: SqlResult) -> str:
     match result.value:
         case RefreshRecord() as record:
             return refreshed(record)
+        case Maintenance() as done:
+            return maintained(done)
+        case StreamTable() as table:
+            return f"it is named {table.name} from now on"
+        case str() as text:
+            return text
         case VerifyResult() as compared:
             if compared.equal:
                 return verified(compared)
@@ -136,6 +165,9 @@ def of_statement(result: SqlResult) -> str:
             if not created:
                 return f"{table.name} is there already"
             return f"{table.name} created" + (f"; {refreshed(refresh)}" if refresh else "")
+        case AlterResult(table, kind, text, refresh):
+            verb = "needs no change" if kind is AlterKind.NOTHING else "altered"
+            return f"{table.name} {verb}: {text}" + (f"; {refreshed(refresh)}" if refresh else "")
         case DropResult(dropped):
             return f"dropped {', '.join(dropped)}" if dropped else "nothing to drop"
         case StreamTableStatus() as status:

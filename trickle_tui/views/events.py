@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engine.records import Event, EventKind, Severity
+from engine.event_records import Event, EventKind, Severity
 from trickle_tui import format, state
 from trickle_tui.attention import Attention
 from trickle_tui.paint import EMPTY, Line, Span, cut, left, line, span, spread, width

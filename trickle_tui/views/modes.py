@@ -10,12 +10,14 @@ _SHORT = {
     ReasonCode.STABLE: "clock",
     ReasonCode.NO_CHANGE_FEED: "no feed",
     ReasonCode.COST: "cost",
-    ReasonCode.SOURCE_OVERWRITTEN: "overwrite",
+    ReasonCode.CHANGE_RATIO: "much changed",
     ReasonCode.HISTORY_LOST: "history",
     ReasonCode.SOURCE_REPLACED: "replaced",
     ReasonCode.FINGERPRINT_CHANGED: "redefined",
     ReasonCode.NEGATIVE_MULTIPLICITY: "guard",
     ReasonCode.TAMPERED: "tampered",
+    ReasonCode.LAYOUT_CHANGED: "partitions",
+    ReasonCode.SOURCE_SCHEMA_CHANGED: "columns",
 }
 
 _OUTCOMES = {

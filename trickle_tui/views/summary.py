@@ -78,6 +78,8 @@ def _definition(table: StreamTable, workspace: str, moment: Moment, room: int) -
     lines += _fact("path", span(format.short_path(format.path_within(table.path, workspace), room)))
     if table.append_only:
         lines += _fact("kept", line("append only"))
+    if table.partition_by:
+        lines += _fact("partitions", *wrap(", ".join(table.partition_by), room))
     if table.comment:
         lines += _fact("comment", *wrap(table.comment, room))
     return lines

@@ -13,9 +13,10 @@ from engine.compile.keep.by_row import keep_rows
 from engine.compile.keep.group_recompute import keep_recomputed_groups
 from engine.compile.keep.group_sums import keep_group_sums
 from engine.compile.keep.kept import NET, OP, POSITION, SEQUENCE, Kept
+from engine.compile.keep.top_k import keep_top_k
 from engine.errors import InternalError
 
-WAYS = (keep_group_sums, keep_recomputed_groups, keep_partitions, keep_rows)
+WAYS = (keep_group_sums, keep_recomputed_groups, keep_top_k, keep_partitions, keep_rows)
 
 
 def choose(root: Node) -> Kept:

@@ -33,6 +33,8 @@ class Kept:
     identity: tuple[str, ...]
     visible: tuple[Column, ...]
     hidden: tuple[Column, ...]
+    #: instead of `first`, where that is dear: the same, or not enough to tell, which a row without a weight says
+    shortcut: Node | None = None
     #: the operator of the query whose groups are the stored rows: this way maintains it, and no rule of its own
     groups: Node | None = None
 

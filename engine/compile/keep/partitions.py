@@ -32,7 +32,7 @@ def has_parts(root: Node) -> bool:
     """Is a window the outermost thing that is not row by row?"""
     match root:
         case Window():
-            return bool(root.partition)
+            return True
         case Project() | Filter():
             return has_parts(root.input)
         case _:

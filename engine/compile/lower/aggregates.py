@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from engine.algebra.comparable import comparable
+from engine.algebra.comparable import comparable, restored
 from engine.algebra.scalars import Scalar, all_of, case, cast, col, lit, not_null, null, struct
+from engine.algebra.types import is_orderable
 from engine.compile import functions
 from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context
-from engine.compile.lower.expressions import aggregates_in, without_null_words, written_name
+from engine.compile.lower.expressions import AROUND_CALLS, aggregates_in, without_null_words, written_name
 from engine.compile.lower.ordering import ordered
-from engine.compile.positions import placed_as
+from engine.compile.positions import fragment, placed_as
 from engine.errors import UnsupportedOperator, VolatileFunction
 
 #: turns an expression of the text into one of the tree
@@ -24,6 +25,18 @@ _FIRST, _LAST = (exp.First, exp.FirstValue, exp.AnyValue), (exp.Last, exp.LastVa
 _COLLECTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 #: of the functions that depend on the order of rows, those that are given one here
 _PUT_IN_ORDER = (*_COLLECTS, exp.GroupConcat, exp.ArgMax, exp.ArgMin, exp.Mode)
+
+#: what has one answer, and is re-aggregated, beside what keeps a sample of the rows as they come
+_EXACT_PERCENTILE = "percentile(value, share) and percentile_disc(share) WITHIN GROUP (ORDER BY value) are exact"
+_INSTEAD = {
+    "approx_percentile": _EXACT_PERCENTILE,
+    "percentile_approx": _EXACT_PERCENTILE,
+    "histogram_numeric": "count the values by width_bucket(…), or take percentile(value, array(…))",
+    "approx_top_k": "GROUP BY the value, with ORDER BY count(*) DESC LIMIT k around it",
+    "hll_sketch_agg": "approx_count_distinct(value), or theta_sketch_agg(value)",
+    "hll_union_agg": "theta_union_agg(sketch)",
+}
+_UNORDERED = "min, max, max_by(value, order) and percentile do not"
 
 
 @dataclass(frozen=True)
@@ -69,8 +82,7 @@ def canonical_call(context: Context, written: exp.Expr, resolve: Resolve, below:
         return Made(Scalar(exp.WithinGroup(this=tree, expression=exp.Order(expressions=keys))), hint)
     hint = made.into(tree)
     if isinstance(tree, _COLLECTS):
-        # a list has an order, so it gets the one that its values have
-        return Made(Scalar(exp.ArraySort(this=tree, nulls_first=exp.true())), hint)
+        return Made(_in_order(tree, below.type_of(hint)), hint)
     if isinstance(tree, exp.ArgMax | exp.ArgMin):
         return Made(_with_ties_broken(tree, below.type_of(tree.this.name)), hint)
     if isinstance(tree, exp.Mode) and tree.this is not None:
@@ -93,9 +105,10 @@ class _Arguments:
         parts = list(inner.iter_expressions())
         hint = ""
         for index, part in enumerate(parts):
-            if isinstance(part, exp.Literal | exp.Boolean | exp.Null) and index > 0:
-                continue
-            name = self.column(part, call.key, silencing=index == self.silencing)
+            silencing = index == self.silencing
+            if index > 0 and part.find(exp.Column) is None and not (silencing and self.condition is not None):
+                continue  # a constant, which some functions insist on
+            name = self.column(part, call.key, silencing=silencing)
             hint = hint or name
             part.replace(col(name).tree)
         return hint
@@ -135,10 +148,12 @@ def _refuse_unordered(context: Context, call: exp.Expr) -> None:
     known = functions.AGGREGATES.get(functions.name_of(call))
     if known is None or isinstance(call, _PUT_IN_ORDER) or known.order is not functions.Order.ROWS:
         return
+    name = written_name(context, call)
     raise VolatileFunction(
-        f"{written_name(context, call)} depends on the order of rows, which no table has",
+        f"{name} depends on the order of rows, which no table has",
         position=context.position(call),
-        hint="min, max, max_by(value, order) and percentile do not",
+        fragment=fragment(call, context.query.text),
+        hint=f"{_INSTEAD.get(name, _UNORDERED)}; refresh_mode = 'FULL' takes whatever comes out",
     )
 
 
@@ -177,10 +192,20 @@ def _with_ties_broken(call: exp.ArgMax | exp.ArgMin, type_: str) -> Scalar:
     return Scalar(type(call)(this=value.copy(), expression=ranked, count=count and count.copy()))
 
 
+def _in_order(collected: exp.Expr, type_: str) -> Scalar:
+    """A list has an order, so it gets the one that its values have, or what they are compared by."""
+    compared = comparable(Scalar(collected.this), type_)
+    if compared is None or is_orderable(type_):
+        return Scalar(exp.ArraySort(this=collected, nulls_first=exp.true()))
+    collected.set("this", compared[0].tree.copy())
+    sorted_ = Scalar(exp.ArraySort(this=collected, nulls_first=exp.true()))
+    return restored(sorted_, f"array<{type_}>")
+
+
 def empty_value(call: exp.Expr, type_: str) -> Scalar:
     """What the function gives over no rows at all."""
     inner = call
-    while isinstance(inner, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+    while isinstance(inner, AROUND_CALLS):
         inner = inner.this
     known = functions.AGGREGATES.get(functions.name_of(inner))
     match known.empty if known is not None else "":

@@ -110,7 +110,8 @@ class Context:
     #: what is known of functions that somebody made, by the name that they are called by
     own_functions: Mapping[str, Function]
     names: Names = field(default_factory=Names)
-    ignored_order: Position | None = None
+    #: a clause that says in which order rows come, with its place
+    ignored_order: str | None = None
     #: places where the answer is not unique, and has been made so
     made_unique: list[str] = field(default_factory=list)
     #: common table expressions by their tree and what they see of a query around them
@@ -198,6 +199,13 @@ class Context:
         kept = tuple(Output(name, col(name), "") for name in domain)
         visible = tuple(Visible("", name, each.name) for (name, _), each in zip(outputs, made, strict=True))
         return Lowered(self.typed(Project(node, (*made, *kept))), visible, domain)
+
+    # ---------------------------------------------------------------- what is told
+
+    def ignore_order(self, clause: exp.Expr, words: str = "ORDER BY") -> None:
+        """A stored table has no order, so without LIMIT it changes nothing."""
+        place = self.position(clause)
+        self.ignored_order = f"{words} ({place})" if place is not None else words
 
     # ---------------------------------------------------------------- errors
 

@@ -17,12 +17,14 @@ from sqlglot import exp
 from engine.algebra.nodes import Empty, Filter, InnerJoin, Node, Output, Project
 from engine.algebra.scalars import Scalar, all_of, coalesce, col, conjuncts, not_null, null_safe_eq
 from engine.algebra.trees import distinct, inner_join
-from engine.algebra.types import is_integer, is_orderable, parse_decimal
+from engine.algebra.types import is_equal_the_same, is_integer, is_orderable, parse_decimal
 from engine.compile.lower.context import Context, Environment, Lowered, Source
 from engine.compile.lower.expressions import is_own
 from engine.compile.scope import Scope, Visible
 
 NUMBER = "number"
+#: clauses of a SELECT whose conditions are known by the tree
+_CONDITIONS = ("where", "from_", "joins")
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ def _seen_from_inside(source: Source) -> Scope:
 # ------------------------------------------------------------------ without the domain
 
 
-def without_domain(context: Context, source: Source, environment: Environment) -> Source:
+def without_domain(context: Context, source: Source, select: exp.Expr, environment: Environment) -> Source:
     """The source without the relation of the domain, where each of its columns is compared with one of its own.
 
     Rows of the domain that have no partner are gone then, and rows of others are there that belong to none: neither
@@ -183,16 +185,23 @@ def without_domain(context: Context, source: Source, environment: Environment) -
     others = tuple(each for each in members if each is not domain)
     types = {name: type_ for each in others for name, type_ in each.types.items()}
     values: dict[str, Scalar] = {}
+    decisive: list[Scalar] = []
     for condition in conditions:
         for name, value in _equalities(condition):
             if (
                 name in source.domain
                 and name not in values
+                and value not in values.values()
                 and value.as_column in types
                 and compares_alike(domain.types[name], types[value.as_column or ""])
             ):
                 values[name] = value
+                decisive.append(condition)
     if not others or len(values) < len(source.domain):
+        return source
+    said = _said_again(environment.outer, select, source)
+    said = said.union(*(each.columns for each in conditions if each not in decisive))
+    if not all(_stands_for(types[values[name].as_column or ""], domain.types[name]) for name in said & values.keys()):
         return source
     rest = tuple(each.substitute(values) for each in conditions)
     compared = tuple(dict.fromkeys(values.values()))
@@ -200,8 +209,28 @@ def without_domain(context: Context, source: Source, environment: Environment) -
     kept += tuple(not_null(value) for value in compared)
     node = others[0] if len(others) == 1 else InnerJoin(others, ())
     own = {name: value.as_column or "" for name, value in values.items()}
-    scope = source.scope.with_own(own)
-    return Source(Filter(node, all_of(kept)), scope, tuple(own[name] for name in source.domain))
+    left = Source(Filter(node, all_of(kept)), source.scope.with_own(own), tuple(own[name] for name in source.domain))
+    return seen_from(left, select, environment)
+
+
+def _said_again(outer: Outer, select: exp.Expr, source: Source) -> frozenset[str]:
+    """Columns of the domain that are named elsewhere than in the conditions of this SELECT."""
+    if outer.users != frozenset({number(select)}):
+        return frozenset(source.domain)
+    clauses = [part for key, value in select.args.items() if key not in _CONDITIONS for part in _trees(value)]
+    named = (column for clause in clauses for column in clause.find_all(exp.Column))
+    found = (source.scope.find(each.name, each.table or None) for each in named if not is_own(each))
+    return frozenset(visible.own for each in found for visible in each) & frozenset(source.domain)
+
+
+def _trees(value: object) -> list[exp.Expr]:
+    values = value if isinstance(value, list) else [value]
+    return [each for each in values if isinstance(each, exp.Expr)]
+
+
+def _stands_for(one: str, other: str) -> bool:
+    """Is what equals a value of that type this very value?"""
+    return one == other and is_equal_the_same(one)
 
 
 def opened(correlated: Correlated, conditions: tuple[Scalar, ...]) -> tuple[Node, tuple[Scalar, ...]]:

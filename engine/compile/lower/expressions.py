@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -19,6 +19,8 @@ _AGGREGATE = functions.Kind.AGGREGATE
 OWN = "own"
 #: marks a call of an aggregate function that somebody made
 OWN_AGGREGATE = "own aggregate"
+#: what stands around a call and belongs to it
+AROUND_CALLS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def scalar(context: Context, tree: exp.Expr, scope: Scope) -> Scalar:
@@ -170,14 +172,15 @@ def parts_of(tree: exp.Expr) -> Iterator[exp.Expr]:
 def aggregates_in(tree: exp.Expr) -> Iterator[exp.Expr]:
     """Aggregate functions, together with their FILTER and WITHIN GROUP; those over windows are none."""
     if isinstance(tree, exp.Window):
+        inside: list[exp.Expr] = [each for each in tree.iter_expressions() if each is not tree.this]
         function = tree.this
-        while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        while isinstance(function, AROUND_CALLS):
+            inside += [each for each in function.iter_expressions() if each is not function.this]
             function = function.this
-        inside = [*function.iter_expressions(), *(each for each in tree.iter_expressions() if each is not tree.this)]
-        for each in inside:
+        for each in (*function.iter_expressions(), *inside):
             yield from aggregates_in(each)
         return
-    if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or is_aggregate(tree):
+    if isinstance(tree, AROUND_CALLS) or is_aggregate(tree):
         yield tree
         return
     if isinstance(tree, exp.Query):
@@ -204,13 +207,25 @@ def without_null_words(function: exp.Expr) -> exp.Expr:
 def with_aliases(tree: exp.Expr, aliases: Mapping[str, exp.Expr], scope: Scope) -> exp.Expr:
     """HAVING, QUALIFY and later outputs may name outputs of the SELECT list; columns of the sources come first."""
 
-    def visit(node: exp.Expr) -> exp.Expr:
+    def named(node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Column) and not node.table and not is_own(node) and not scope.find_here(node.name):
-            named = aliases.get(node.name.casefold())
-            return in_place(named) if named is not None else node
-        return node
+            output = aliases.get(node.name.casefold())
+            return in_place(output) if output is not None else None
+        return None
 
-    return tree.transform(visit)
+    return replaced(tree, named)
+
+
+def replaced(tree: exp.Expr, value: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
+    """A copy with other parts, where `value` gives some. In a query inside, the same words may mean something else."""
+    changed = tree.copy()
+    for node in list(changed.walk(prune=lambda each: isinstance(each, exp.Query))):
+        made = value(node)
+        if made is not None and node is changed:
+            return made
+        if made is not None:
+            node.replace(made)
+    return changed
 
 
 def in_place(tree: exp.Expr) -> exp.Expr:

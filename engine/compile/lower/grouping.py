@@ -13,6 +13,7 @@ from itertools import product
 from sqlglot import exp
 
 from engine.algebra.aggregates import count_rows
+from engine.algebra.comparable import comparable, restored
 from engine.algebra.nodes import Aggregate, Aggregation, Node, OuterJoin, Output, Project, UnionAll, keep
 from engine.algebra.scalars import Scalar, case, cast, coalesce, col, eq, lit, null, null_safe_eq
 from engine.algebra.types import is_orderable
@@ -22,7 +23,7 @@ from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Environment, Source
 from engine.compile.lower.correlation import seen_from
 from engine.compile.lower.expressions import aggregates_in, over, parts_of, resolved, with_aliases
-from engine.compile.positions import clause_position, fragment
+from engine.compile.positions import clause_position, fragment, placed_as
 from engine.compile.scope import Scope
 from engine.errors import UnsupportedOperator
 
@@ -72,9 +73,12 @@ def grouped(
                 made = canonical_call(context, call, lambda each: over(context, each, source), below)
                 name = context.names.fresh(call.key, made.hint)
                 context.names.known_as[name] = fragment(call, context.query.text) or call.sql()
+                placed_as(made.call.tree, call)
                 calls[tree] = Aggregation(name, made.call, "")
     below.passing(source.domain)
-    inner = below.node()
+    inner, compared = _with_comparable_keys(context, select, below.node(), list(key_columns.values()))
+    key_columns = {tree: compared[name] for tree, name in key_columns.items()}
+    types = {new: below.type_of(name) for name, new in compared.items() if new != name}
     known: dict[exp.Expr, Scalar] = {}
     names = list(dict.fromkeys(key_columns.values()))
     if keys.sets is None:
@@ -83,6 +87,7 @@ def grouped(
         order = [key_columns[alike(value.tree)] for value in values]
         inner, renamed, number = _expanded(context, inner, order, keys.sets)
         known.update((tree, col(renamed[name])) for tree, name in key_columns.items())
+        types = {renamed[name]: type_ for name, type_ in types.items()}
         known.update(_grouping_calls(context, parts, source, key_columns, order, keys.sets, number))
         names = [*(renamed[name] for name in names), *([number] if keys.trees or len(keys.sets) > 1 else ())]
     names += source.domain
@@ -92,18 +97,46 @@ def grouped(
     aggregate = context.typed_aggregate(
         Aggregate(inner, tuple(Output(name, col(name), "") for name in dict.fromkeys(names)), tuple(calls.values()))
     )
-    for key in aggregate.keys:
-        if not is_orderable(key.type):
-            raise context.unsupported(select.args.get("group") or select, f"GROUP BY of a {key.type}")
     made_columns = {each.name: each.type for each in aggregate.aggregations}
     known.update((tree, col(each.name)) for tree, each in calls.items())
-    result = Source(aggregate, source.scope, source.domain, known, grouped=True)
+    node, back = _with_values_back(context, aggregate, types)
+    known = {tree: back.get(value, value) for tree, value in known.items()}
+    result = Source(node, source.scope, source.domain, known, grouped=True)
     if not source.domain or keys.trees or keys.sets is not None:
         return result, {}
     empties = {tree: empty_value(tree, made_columns[each.name]) for tree, each in calls.items()}
     if may_miss:
         return result, empties
     return _for_all(context, select, result, aggregate, empties, environment), {}
+
+
+def _with_comparable_keys(
+    context: Context, select: exp.Select, below: Node, keys: Sequence[str]
+) -> tuple[Node, dict[str, str]]:
+    """What groups are told apart by, for each key: itself, or what stands for a map where maps are compared."""
+    names = {key: key for key in keys}
+    made: list[Output] = []
+    for key in names:
+        type_ = below.types[key]
+        if is_orderable(type_):
+            continue
+        found = comparable(col(key), type_)
+        if found is None:
+            raise context.unsupported(select.args.get("group") or select, f"GROUP BY of a {type_}")
+        names[key] = context.names.fresh("", key)
+        made.append(Output(names[key], *found))
+        # Spark's own groups forget which values are NULL
+        context.made_unique.append(f"GROUP BY of a {type_} goes by its entries, in the order of their keys")
+    return (Project(below, (*keep(below.columns), *made)) if made else below), names
+
+
+def _with_values_back(context: Context, groups: Node, types: Mapping[str, str]) -> tuple[Node, dict[Scalar, Scalar]]:
+    """Keys as the values that they stand for."""
+    made = {
+        name: Output(context.names.fresh("", name), restored(col(name), type_), type_) for name, type_ in types.items()
+    }
+    node = Project(groups, (*keep(groups.columns), *made.values())) if made else groups
+    return node, {col(name): col(output.name) for name, output in made.items()}
 
 
 def _for_all(

@@ -12,7 +12,7 @@ from engine.algebra.nodes import Filter, Node, Output, Project, Window, Windowed
 from engine.algebra.scalars import Scalar, all_of, col, gt, le, lit
 from engine.compile.exactness import inexact_columns
 from engine.compile.lower.context import Context, Lowered, Source
-from engine.compile.lower.expressions import in_place, is_own, over
+from engine.compile.lower.expressions import in_place, is_own, over, replaced
 from engine.compile.positions import clause_position
 from engine.compile.scope import Visible
 from engine.errors import QueryParseError
@@ -21,9 +21,15 @@ from engine.errors import QueryParseError
 Keys = tuple[exp.Ordered, ...]
 
 
+def limit_of(tree: exp.Expr) -> exp.Expr | None:
+    """LIMIT ALL says nothing."""
+    limit: exp.Expr | None = tree.args.get("limit")
+    return None if limit is not None and limit.expression.unnest().sql().upper() == "ALL" else limit
+
+
 def refuse_limit_without_order(context: Context, tree: exp.Expr) -> None:
     if tree.args.get("order") is None:
-        clause = tree.args.get("limit") or tree.args.get("offset") or tree
+        clause = limit_of(tree) or tree.args.get("offset") or tree
         raise QueryParseError(
             "LIMIT without ORDER BY does not say which rows it keeps",
             position=clause_position(clause, context.query.text),
@@ -33,7 +39,7 @@ def refuse_limit_without_order(context: Context, tree: exp.Expr) -> None:
 
 def keeps_first(limit: exp.Expr | None, offset: exp.Expr | None) -> bool:
     """LIMIT of one row or more, behind none."""
-    number = limit.args.get("expression") if limit is not None else None
+    number = limit.expression.unnest() if isinstance(limit, exp.Limit) else None
     return offset is None and isinstance(number, exp.Literal) and number.is_int and int(number.name) > 0
 
 
@@ -62,15 +68,15 @@ def order_of(context: Context, order: exp.Expr | None, source: Source, visible: 
 def with_outputs(order: exp.Expr, outputs: Mapping[str, exp.Expr]) -> exp.Expr:
     """ORDER BY, where expressions name outputs: these come before the columns of the sources, unlike anywhere else."""
 
-    def visit(node: exp.Expr) -> exp.Expr:
+    def named(node: exp.Expr) -> exp.Expr | None:
         is_name = isinstance(node, exp.Column) and not node.table and not is_own(node)
-        named = outputs.get(node.name.casefold()) if is_name else None
-        return in_place(named) if named is not None else node
+        output = outputs.get(node.name.casefold()) if is_name else None
+        return in_place(output) if output is not None else None
 
     changed = order.copy()
     for item in changed.expressions:
         if not isinstance(item.this, exp.Column | exp.Literal):
-            item.set("this", item.this.transform(visit))
+            item.set("this", replaced(item.this, named))
     return changed
 
 
@@ -127,9 +133,7 @@ def limited(context: Context, lowered: Lowered, keys: Keys, limit: exp.Expr | No
 def _number(context: Context, clause: exp.Expr | None, word: str) -> int | None:
     if clause is None:
         return None
-    value = clause.expression
+    value = clause.expression.unnest()
     if isinstance(value, exp.Literal) and value.is_int:
         return int(value.name)
-    if value.sql().upper() == "ALL":
-        return None
     raise context.unsupported(clause, f"{word} that is not a number")

@@ -19,7 +19,7 @@ KNOWN: dict[type[exp.Expr], frozenset[str]] = {
     for kind, names in {
         exp.Select: (
             *_QUERY, "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "qualify",
-            "windows", "hint",
+            "windows", "hint", "sort", "cluster", "distribute",
         ),
         exp.SetOperation: (*_QUERY, "this", "expression", "distinct", "by_name"),
         exp.Subquery: (*_QUERY, "this", "alias", "joins", "pivots", "sample"),
@@ -52,9 +52,6 @@ NAMES = {
     "kind": "SELECT AS STRUCT",
     "connect": "CONNECT BY",
     "sample": "TABLESAMPLE",
-    "cluster": "CLUSTER BY",
-    "distribute": "DISTRIBUTE BY",
-    "sort": "SORT BY",
     "match": "MATCH_RECOGNIZE",
     "on": "DISTINCT ON",
     "laterals": "LATERAL VIEW behind one of several relations",

@@ -12,7 +12,7 @@ from engine.algebra.scalars import Scalar, all_of, cast, col, eq, gt, least, lit
 from engine.algebra.trees import distinct
 from engine.compile.lower.context import Context, Definition, Environment, Lowered, Source
 from engine.compile.lower.correlation import with_domain
-from engine.compile.lower.ordering import limited, order_of, refuse_limit_without_order
+from engine.compile.lower.ordering import limit_of, limited, order_of, refuse_limit_without_order
 from engine.compile.lower.select import lower_select
 from engine.compile.scope import Scope, Visible
 from engine.errors import UnsupportedOperator
@@ -56,10 +56,10 @@ def _with_definitions(context: Context, tree: exp.Expr, environment: Environment
 
 def _clauses(context: Context, tree: exp.Expr, lowered: Lowered) -> Lowered:
     """ORDER BY and LIMIT behind parentheses or a set operation: over its outputs."""
-    limit, offset, order = (tree.args.get(name) for name in ("limit", "offset", "order"))
+    limit, offset, order = limit_of(tree), tree.args.get("offset"), tree.args.get("order")
     if limit is None and offset is None:
         if order is not None:
-            context.ignored_order = context.position(order)
+            context.ignore_order(order)
         return lowered
     refuse_limit_without_order(context, tree)
     source = Source(lowered.node, Scope(lowered.visible), lowered.domain)

@@ -10,13 +10,8 @@ from engine.algebra.dialect import MAX_LEVEL
 from engine.algebra.nodes import Aggregate, Exists, Leaf, Node, OuterJoin, Recursion, Repeat, Role, Scan, Window
 from engine.algebra.trees import nodes_of
 from engine.compile.lower.context import Context, Definition, Itself, Lowered
-from engine.compile.parse import cte_of
 from engine.compile.scope import Visible
 from engine.records import Column
-
-
-def names_itself(cte: exp.CTE) -> bool:
-    return any(cte_of(table) is cte for table in cte.this.find_all(exp.Table))
 
 
 def lower_recursive(context: Context, definition: Definition) -> Lowered:

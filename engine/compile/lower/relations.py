@@ -16,9 +16,9 @@ from engine.compile.lower.expressions import column_named, scalar
 from engine.compile.lower.generators import generated, is_generator
 from engine.compile.lower.pivots import pivoted
 from engine.compile.lower.ranges import is_range, numbers
-from engine.compile.lower.recursion import lower_itself, lower_recursive, names_itself
+from engine.compile.lower.recursion import lower_itself, lower_recursive
 from engine.compile.lower.subqueries import filtered, with_values_of
-from engine.compile.parse import naming_the_view
+from engine.compile.parse import names_itself, naming_the_view
 from engine.compile.scope import Scope, Visible, aliased
 
 

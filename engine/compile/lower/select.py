@@ -12,11 +12,20 @@ from engine.algebra.scalars import Scalar, col, data_type, field
 from engine.algebra.trees import distinct, has_one_row
 from engine.compile.lower.context import Context, Environment, Lowered, Source
 from engine.compile.lower.correlation import seen_from, without_domain
-from engine.compile.lower.expressions import aggregates_in, in_place, is_own, own, with_aliases
+from engine.compile.lower.expressions import aggregates_in, in_place, is_own, own, replaced, with_aliases
 from engine.compile.lower.expressions import over as over_source
 from engine.compile.lower.generators import exploded, is_generator, lateral_views
 from engine.compile.lower.grouping import grouped, keys_of, with_grouping_id
-from engine.compile.lower.ordering import Keys, keeps_first, limited, order_of, refuse_limit_without_order, with_outputs
+from engine.compile.lower.having import seen_from_having, with_calls_named
+from engine.compile.lower.ordering import (
+    Keys,
+    keeps_first,
+    limit_of,
+    limited,
+    order_of,
+    refuse_limit_without_order,
+    with_outputs,
+)
 from engine.compile.lower.relations import from_clause
 from engine.compile.lower.stars import with_stars_spelled
 from engine.compile.lower.subqueries import filtered, with_values
@@ -42,7 +51,7 @@ def lower_select(context: Context, tree: exp.Select, environment: Environment) -
     where = tree.args.get("where")
     if where is not None:
         source = filtered(context, source, where.this, environment)
-    source = without_domain(context, source, environment)
+    source = without_domain(context, source, tree, environment)
     tree = with_stars_spelled(context, tree, lambda star: items_of(_starred(context, star, source)))
     tree, source = time_windowed(context, tree, source)
     tree = with_grouping_id(tree, source.scope)
@@ -55,12 +64,15 @@ def lower_select(context: Context, tree: exp.Select, environment: Environment) -
         source, tree, items, clauses = _with_subqueries_below(context, tree, source, items, clauses, environment)
         is_global = not _has_keys(tree)
         plain_global = is_global and as_value and clauses.having is None and clauses.qualify is None
-        trees = [*(item.tree for item in items), *clauses.over_groups]
+        having, calls = with_calls_named(clauses.having)
+        clauses = replace(clauses, having=having)
+        trees = [*(item.tree for item in items), *clauses.over_groups, *calls.values()]
         source, when_missing = grouped(
             context, tree, source, items_of(items), trees, environment, may_miss=plain_global
         )
         if clauses.having is not None:
-            source = filtered(context, source, clauses.having, environment)
+            seen = seen_from_having(context, source, clauses.having, calls, aliases)
+            source = replace(filtered(context, seen, clauses.having, environment), scope=source.scope)
     source, items, clauses = _with_subqueries(context, source, items, clauses, environment)
     source = windowed(context, source, [*(item.tree for item in items), *clauses.over_windows])
     if clauses.qualify is not None:
@@ -105,7 +117,7 @@ class _Clauses:
                 condition = _with_outputs_of_groups(tree, condition, aliases)
             return with_windows_spelled(tree, with_aliases(condition, aliases, scope))
 
-        limit, offset = tree.args.get("limit"), tree.args.get("offset")
+        limit, offset = limit_of(tree), tree.args.get("offset")
         order = tree.args.get("order") if limit is not None or offset is not None else None
         if order is not None and not tree.args.get("distinct"):
             order = with_outputs(order, aliases)
@@ -169,11 +181,18 @@ def _with_outputs_of_groups(tree: exp.Select, having: exp.Expr, aliases: Mapping
     return changed
 
 
+#: how Spark spreads and sorts the rows of a result, which no table keeps
+_SPREAD = {"sort": "SORT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY"}
+
+
 def _note_order(context: Context, tree: exp.Select) -> None:
     order = tree.args.get("order")
-    if order is not None and tree.args.get("limit") is None and tree.args.get("offset") is None:
-        # A stored table has no order, so without LIMIT it changes nothing.
-        context.ignored_order = context.position(order)
+    if order is not None and limit_of(tree) is None and tree.args.get("offset") is None:
+        context.ignore_order(order)
+    for name, words in _SPREAD.items():
+        clause = tree.args.get(name)
+        if clause is not None:
+            context.ignore_order(clause, words)
 
 
 def _from(context: Context, tree: exp.Select, environment: Environment) -> Source:
@@ -267,7 +286,7 @@ def _with_subqueries_below(
         return source, tree, items, clauses
 
     def swapped(part: exp.Expr) -> exp.Expr:
-        return part.transform(lambda node: changed[node].copy() if node in changed else node)
+        return replaced(part, lambda node: changed[node].copy() if node in changed else None)
 
     group = tree.args.get("group")
     if group is not None:

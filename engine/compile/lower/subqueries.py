@@ -32,11 +32,12 @@ from engine.algebra.scalars import (
     raise_error,
     true,
 )
-from engine.algebra.trees import inner_join
+from engine.algebra.trees import distinct, inner_join
 from engine.algebra.types import is_orderable
+from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Environment, Source
 from engine.compile.lower.correlation import Correlated, columns_used, compares_alike, lower_subquery, opened
-from engine.compile.lower.expressions import aggregates_in, over, own, windows_in
+from engine.compile.lower.expressions import aggregates_in, over, own, replaced, windows_in
 from engine.compile.lower.negations import at_the_leaves, is_in, is_not_in
 from engine.compile.lower.ordering import keeps_first
 from engine.compile.scope import Scope
@@ -165,7 +166,7 @@ def with_values_of(
         spelled = _as_own(value.tree)
         if inner is tree:
             return found, spelled
-        tree = _replaced(tree, inner, spelled)
+        tree = _with(tree, inner, spelled)
 
 
 def _spoken_of(context: Context, sources: Sequence[Source], tree: exp.Expr, environment: Environment) -> int:
@@ -189,8 +190,8 @@ def _outermost(tree: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def _replaced(tree: exp.Expr, inner: exp.Expr, value: exp.Expr) -> exp.Expr:
-    return tree.transform(lambda node: value.copy() if node == inner else node)
+def _with(tree: exp.Expr, inner: exp.Expr, value: exp.Expr) -> exp.Expr:
+    return replaced(tree, lambda node: value.copy() if node == inner else None)
 
 
 def _as_own(tree: exp.Expr) -> exp.Expr:
@@ -278,7 +279,9 @@ def _in(context: Context, source: Source, tree: exp.Expr, environment: Environme
     found = lower_subquery(context, tree.args["query"], source, environment)
     ys = tuple(each.own for each in found.lowered.visible)
     same = _equal(context, tree, values, ys, False)
-    _refuse_unlike(context, tree, source.node, values, found.lowered.node, ys)
+    if not _compare_alike(context, source.node, values, found.lowered.node, ys):
+        source, partner = _partner_of_values(context, source, tree, values, found, unless_known=False)
+        return source, not_null(partner)
     flags, there = _flagged(context, found.lowered.node, (*ys, *found.lowered.domain))
     return replace(source, node=OuterJoin(source.node, flags, (*found.conditions, *same))), not_null(col(there))
 
@@ -288,11 +291,11 @@ def _not_in(context: Context, source: Source, tree: exp.Expr, environment: Envir
     source, values = _operands(context, source, tree.this, environment)
     found = lower_subquery(context, tree.args["query"], source, environment)
     ys = tuple(each.own for each in found.lowered.visible)
-    if len(values) != 1 or len(ys) != 1:
-        raise context.unsupported(tree, "NOT IN of several columns that is not a condition of its own")
-    value, y = values[0], ys[0]
     node = found.lowered.node
-    _refuse_unlike(context, tree, source.node, values, node, ys)
+    if len(values) > 1 or not _compare_alike(context, source.node, values, node, ys):
+        source, partner = _partner_of_values(context, source, tree, values, found, unless_known=True)
+        return source, is_null(partner)
+    value, y = values[0], ys[0]
     flags, there = _flagged(context, node, (y, *found.lowered.domain))
     rows, known = (context.names.fresh("", word) for word in ("rows", "known"))
     counted, names = context.renamed(
@@ -322,10 +325,35 @@ def _not_in(context: Context, source: Source, tree: exp.Expr, environment: Envir
     return replace(source, node=joined), answer
 
 
-def _refuse_unlike(
-    context: Context, tree: exp.Expr, left: Node, values: Sequence[Scalar], right: Node, ys: Sequence[str]
-) -> None:
+def _partner_of_values(
+    context: Context,
+    source: Source,
+    tree: exp.Expr,
+    values: Sequence[Scalar],
+    found: Correlated,
+    *,
+    unless_known: bool,
+) -> tuple[Source, Scalar]:
+    """A column that is NULL where no row of the subquery equals the values: what is looked for is looked for once."""
+    below = Below(context, source.node, [each.name for each in source.node.columns])
+    columns = [below.column(value, "asked") for value in values]
+    node = below.node()
+    ys = tuple(each.own for each in found.lowered.visible)
+    other, conditions = opened(found, _equal(context, tree, [col(each) for each in columns], ys, unless_known))
+    asked = dict.fromkeys([*columns, *(around for around, _ in found.pairs)])
+    distinct_rows = distinct(Project(node, tuple(Output(name, col(name), node.types[name]) for name in asked)))
+    rows, names = context.renamed(distinct_rows)
+    renamed = {name: col(names[name]) for name in asked}
+    about_rows = tuple(each.substitute(renamed) for each in conditions)
+    there = context.names.fresh("", "found")
+    partnered = Exists(rows, other, about_rows, negated=False)
+    flags = Project(partnered, (*keep(partnered.columns), Output(there, lit(1), "int")))
+    same = tuple(null_safe_eq(col(name), renamed[name]) for name in asked)
+    return replace(source, node=OuterJoin(node, flags, same)), col(there)
+
+
+def _compare_alike(context: Context, left: Node, values: Sequence[Scalar], right: Node, ys: Sequence[str]) -> bool:
     """What is compared after a cast would be looked for among values that were made distinct before it."""
-    for value, y in zip(values, ys, strict=True):
-        if value.as_column and not compares_alike(left.types[value.as_column], right.types[y]):
-            raise context.unsupported(tree, "IN between two types that is not a condition of its own")
+    below = Below(context, left)
+    types = [below.type_of(below.column(value, "asked")) for value in values]
+    return all(compares_alike(type_, right.types[y]) for type_, y in zip(types, ys, strict=True))

@@ -19,7 +19,7 @@ from engine.compile.lower.alike import alike
 from engine.compile.lower.below import Below
 from engine.compile.lower.context import Context, Source
 from engine.compile.lower.expressions import over, windows_in, without_null_words
-from engine.compile.lower.ordering import nulls_first, ties_broken, told_apart_by
+from engine.compile.lower.ordering import nulls_first, ordered, ties_broken, told_apart_by
 
 _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 _VALUES = (exp.FirstValue, exp.LastValue, exp.NthValue, exp.First, exp.Last, exp.AnyValue)
@@ -28,10 +28,18 @@ _WHOLE = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", 
 
 def with_windows_spelled(select: exp.Select, tree: exp.Expr) -> exp.Expr:
     """OVER w with what WINDOW w AS (…) says, and NTH_VALUE over the whole part, where its frame reaches that far."""
-    spelled = _with_named_windows(select, tree)
-    if not any(map(_is_nth_up_to_here, spelled.walk())):
-        return spelled
-    return spelled.transform(lambda node: _nth_up_to_here(node) if _is_nth_up_to_here(node) else node)
+    if isinstance(tree, exp.Query) or not any(windows_in(tree)):
+        return tree  # a query inside has windows of its own
+    named = {window.name.casefold(): window for window in select.args.get("windows") or ()}
+    spelled = tree.copy()
+    for window in list(windows_in(spelled)):
+        made = _with_its_definition(named, window)
+        if _is_nth_up_to_here(made):
+            made = _nth_up_to_here(made)
+        if window is spelled:
+            return made
+        window.replace(made)
+    return spelled
 
 
 def _is_nth_up_to_here(node: exp.Expr) -> bool:
@@ -53,25 +61,17 @@ def _nth_up_to_here(window: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=condition, true=whole)])
 
 
-def _with_named_windows(select: exp.Select, tree: exp.Expr) -> exp.Expr:
-    named = {window.name.casefold(): window for window in select.args.get("windows") or ()}
-    if not named:
-        return tree
-
-    def visit(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Window) and node.args.get("alias") is not None:
-            definition = _defined(named, node.alias)
-            if definition is not None:
-                spelled = node.copy()
-                spelled.set("alias", None)
-                for part in ("partition_by", "order", "spec"):
-                    if not spelled.args.get(part) and definition.args.get(part):
-                        value = definition.args[part]
-                        spelled.set(part, [each.copy() for each in value] if isinstance(value, list) else value.copy())
-                return spelled
-        return node
-
-    return tree.transform(visit)
+def _with_its_definition(named: Mapping[str, exp.Window], window: exp.Window) -> exp.Expr:
+    definition = _defined(named, window.alias) if window.args.get("alias") is not None else None
+    if definition is None:
+        return window
+    spelled = window.copy()
+    spelled.set("alias", None)
+    for part in ("partition_by", "order", "spec"):
+        if not spelled.args.get(part) and definition.args.get(part):
+            value = definition.args[part]
+            spelled.set(part, [each.copy() for each in value] if isinstance(value, list) else value.copy())
+    return spelled
 
 
 def _defined(named: Mapping[str, exp.Window], name: str) -> exp.Window | None:
@@ -117,6 +117,10 @@ def _columns_of(context: Context, tree: exp.Expr, source: Source) -> list[str]:
         visible = source.scope.find(tree.name, tree.table or None) if isinstance(tree, exp.Column) else []
         if isinstance(tree, exp.Column) and not visible and not tree.this.meta.get("own"):
             return []  # the name of an output
+    if tree.find(exp.Query) is not None:
+        # what its subqueries speak of is among the names in them
+        named = [source.scope.find(each.name, each.table or None) for each in tree.find_all(exp.Column)]
+        return sorted({visible.own for found in named for visible in found})
     return sorted(over(context, tree, source).columns)
 
 
@@ -131,8 +135,9 @@ def _canonical(
         raise context.misread(window, f"this SELECT has no window named {window.alias}")
     tree = window.copy()
     function = tree.this
+    _order_texts(function)
     for inner in list(_arguments(function)):
-        if not isinstance(inner, exp.Literal | exp.Boolean | exp.Null):
+        if inner.find(exp.Column) is not None:
             inner.replace(col(below.column(Scalar(inner), function.key)).tree)
     partition = [col(below.column(Scalar(each), "part")).tree for each in tree.args.get("partition_by") or ()]
     partition += [col(name).tree for name in domain]
@@ -163,17 +168,28 @@ def _canonical(
 
 
 def _arguments(function: exp.Expr) -> list[exp.Expr]:
+    """What it is computed from, also behind FILTER and WITHIN GROUP."""
     inner = function
     while isinstance(inner, exp.IgnoreNulls | exp.RespectNulls | exp.Distinct):
         inner = inner.this
     if isinstance(inner, exp.Filter):
         return [*_arguments(inner.this), inner.expression.this]
+    if isinstance(inner, exp.WithinGroup):
+        return [*_arguments(inner.this), *_arguments(inner.expression)]
     return [
         part
         for each in inner.iter_expressions()
         if not isinstance(each, exp.Star)
-        for part in (_arguments(each) if isinstance(each, exp.Distinct) else [each])
+        for part in (_arguments(each) if isinstance(each, exp.Distinct | exp.Order | exp.Ordered) else [each])
     ]
+
+
+def _order_texts(function: exp.Expr) -> None:
+    """Texts that are joined in an order go by themselves where it leaves them open."""
+    joined = function.find(exp.GroupConcat)
+    order = joined.this if joined is not None else None
+    if isinstance(order, exp.Order) and not any(each.this == order.this for each in order.expressions):
+        order.append("expressions", ordered(Scalar(order.this)))
 
 
 def _untied(
@@ -216,6 +232,8 @@ def _untied(
 def _depends_on_order(function: exp.Expr) -> bool:
     """Lists, and whatever takes the first of several rows with equal claims."""
     inner = function.this if isinstance(function, exp.Filter) else function
+    if isinstance(inner.this, exp.Order):
+        return False  # it says which order
     known = functions.AGGREGATES.get(functions.name_of(inner))
     return known is not None and known.order is functions.Order.ROWS
 

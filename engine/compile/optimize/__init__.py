@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.algebra.nodes import Node
+from engine.compile.optimize.drop_guards import drop_guards
 from engine.compile.optimize.grow_from_change import grow_from_change
 from engine.compile.optimize.merge_projects import merge_projects
 from engine.compile.optimize.prune_columns import prune_columns
@@ -32,6 +33,7 @@ PLAN_RULES: tuple[Rule, ...] = (
 
 STATEMENT_RULES: tuple[Rule, ...] = (
     prune_empty,  # first: most branches are about sources that did not change
+    drop_guards,  # only then: what is guarded by a change that cannot be is gone already
     push_touched_keys,  # keys of the change become filters close to the leaves
     grow_from_change,  # after that the order of joins is decided on what is left
     prune_columns,  # branches that went took columns with them

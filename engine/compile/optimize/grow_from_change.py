@@ -45,6 +45,7 @@ def _connects(condition: Scalar, have: frozenset[str], member: Node) -> bool:
 
 def _size_rank(member: Node) -> int:
     """0 for a change, 1 for what is cut down to the keys of one, 2 for the rest."""
-    if member.weighted or any(leaf.leaf.role is Role.DELTA for leaf in leaves(member)):
-        return 0 if member.weighted else 1
-    return 1 if isinstance(member, SemiJoin) else 2
+    if member.weighted:
+        return 0
+    cut_down = isinstance(member, SemiJoin) or any(leaf.leaf.role is Role.DELTA for leaf in leaves(member))
+    return 1 if cut_down else 2

@@ -23,7 +23,7 @@ from engine.algebra.nodes import (
     Window,
 )
 from engine.algebra.scalars import col
-from engine.algebra.trees import padded, rewrite
+from engine.algebra.trees import rewrite
 
 
 def prune_empty(root: Node) -> Node:
@@ -53,10 +53,6 @@ def _prune(node: Node) -> Node:
             return Empty(node.columns)
         case Exists(other=Empty(), negated=True):
             return node.input
-        case OuterJoin(right=Empty()):
-            return padded(node.left, node.columns)
-        case OuterJoin(left=Empty()):
-            return padded(node.right, node.columns)
         case UnionAll():
             return _union(node)
         case _:
@@ -70,7 +66,7 @@ def _union(node: UnionAll) -> Node:
     if not members:
         return Empty(node.columns)
     first = members[0]
-    if first.names != node.names or [c.name for c in first.columns] != [c.name for c in node.columns]:
+    if [c.name for c in first.columns] != [c.name for c in node.columns]:
         # The union took its names from a member that went.
         renamed = tuple(
             Output(mine.name, col(own.name), mine.type) for mine, own in zip(node.columns, first.columns, strict=True)

@@ -58,7 +58,7 @@ def _into(source: Node, conditions: tuple[Scalar, ...], original: Node) -> Node:
             return _into_join(source, conditions, original)
         case Aggregate() if source.keys:
             keys = {key.name: key.scalar for key in source.keys}
-            below = tuple(each for each in conditions if each.columns and each.columns <= keys.keys())
+            below = tuple(each for each in conditions if each.columns <= keys.keys())
             above = tuple(each for each in conditions if each not in below)
             if not below:
                 return _filter(source, above, original)
@@ -79,7 +79,7 @@ def _into(source: Node, conditions: tuple[Scalar, ...], original: Node) -> Node:
 
 def _past(source: Node, below: Node, names: frozenset[str], conditions: tuple[Scalar, ...], original: Node) -> Node:
     """Conditions on these columns go to the first input of an operator, which commutes with them."""
-    moved = tuple(each for each in conditions if each.columns and each.columns <= names)
+    moved = tuple(each for each in conditions if each.columns <= names)
     above = tuple(each for each in conditions if each not in moved)
     if not moved:
         return _filter(source, above, original)
@@ -98,7 +98,7 @@ def _into_join(join: InnerJoin, conditions: tuple[Scalar, ...], original: Node) 
     between: list[Scalar] = []
     for condition in conditions:
         homes = [i for i, member in enumerate(members) if condition.columns <= member.names]
-        if homes and condition.columns:
+        if homes:
             members[homes[0]] = _into(members[homes[0]], (condition,), original)
         else:
             between.append(condition)
@@ -107,6 +107,6 @@ def _into_join(join: InnerJoin, conditions: tuple[Scalar, ...], original: Node) 
 
 def _filter(source: Node, conditions: tuple[Scalar, ...], original: Node) -> Node:
     """The same object again where nothing moved, so that sharing and `changed` stay true."""
-    if isinstance(original, Filter) and original.input is source and conjuncts(original.predicate) == conditions:
+    if isinstance(original, Filter) and original.input is source:
         return original
     return Filter(source, all_of(conditions))

@@ -13,7 +13,7 @@ everything else is refused, with its place. docs/DIALECTS.md is the list for peo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -22,11 +22,16 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.algebra.dialect import Spark4
-from engine.compile.parse import Limits, guard, parse_error
+from engine.compile.parse import IN_THE_VIEW, Limits, guard, parse_error
 from engine.compile.positions import offset_of, position_at
 from engine.compile.translate.rules import Translation, translated
 from engine.errors import InvalidArgument, Position, QueryParseError, QueryTooComplex, TrickleError
 from engine.records import Column, Notice, Reason, SqlDialect, Written
+
+#: how Spark and Trickle tell a place in a sentence
+_PLACE = re.compile(r"[;,]? ?\(?\bline (?P<line>\d+),? (?P<word>column|pos) (?P<column>\d+)\)?;?")
+#: words that Spark has for what is called otherwise elsewhere
+_ALSO_WRITTEN = {"LIMIT": "LIMIT|FETCH|TOP"}
 
 
 @dataclass(frozen=True)
@@ -40,30 +45,61 @@ class InSpark:
 
     @contextmanager
     def placed(self) -> Iterator[None]:
-        """Errors inside point into the text as it was written, where that is possible."""
+        """Errors inside speak of the text as it was written, as far as that can be told."""
         try:
             yield
         except TrickleError as error:
-            error.position = self.place(error.position)
+            error.position, error.fragment = self.place(error.position), self._fragment(error.fragment)
+            error.detail = self._placed_text(error.detail or "", in_view=IN_THE_VIEW in error.message) or None
             raise
 
     def placed_reason(self, reason: Reason | None) -> Reason | None:
-        return None if reason is None else replace(reason, position=self.place(reason.position))
+        if reason is None:
+            return None
+        return replace(reason, position=self.place(reason.position), fragment=self._fragment(reason.fragment))
+
+    def placed_notices(self, notices: Sequence[Notice]) -> tuple[Notice, ...]:
+        return tuple(replace(each, text=self._placed_text(each.text)) for each in notices)
+
+    def _placed_text(self, text: str, *, in_view: bool = False) -> str:
+        """A sentence with places in it, of which those in a view's text stand in its error already."""
+        if self._is_as_written:
+            return text
+
+        def placed(found: re.Match[str]) -> str:
+            column = int(found["column"]) + (found["word"] == "pos")  # Spark counts from 0
+            place = None if in_view else self.place(Position(int(found["line"]), column))
+            return f" ({place})" if place is not None else ""
+
+        return _PLACE.sub(placed, text)
+
+    def _fragment(self, fragment: str | None) -> str | None:
+        """None where nobody wrote it."""
+        if self.written is None or fragment is None:
+            return fragment
+        return fragment if fragment.rstrip("…") in " ".join(self.written.text.split()) else None
+
+    @property
+    def _is_as_written(self) -> bool:
+        return self.written is None or self.written.text == self.text
 
     def place(self, position: Position | None) -> Position | None:
         """The same word in the text as it was written; None where it cannot be told which one that is."""
-        if self.written is None or position is None:
+        if self.written is None or position is None or self._is_as_written:
             return position
         offset = offset_of(position, self.text)
         word = re.match(r"\w+", self.text[offset:])
         if word is None:
             return None
-        pattern = re.compile(rf"\b{re.escape(word[0])}\b", re.IGNORECASE)
-        here = [each.start() for each in pattern.finditer(self.text)]
-        there = [each.start() for each in pattern.finditer(self.written.text)]
+        here = _places(re.escape(word[0]), self.text)
+        there = _places(_ALSO_WRITTEN.get(word[0].upper(), re.escape(word[0])), self.written.text)
         if len(here) != len(there) or offset not in here:
             return None
         return position_at(self.written.text, there[here.index(offset)])
+
+
+def _places(words: str, text: str) -> list[int]:
+    return [each.start() for each in re.finditer(rf"\b(?:{words})\b", text, re.IGNORECASE)]
 
 
 def in_spark(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from engine.compile.parse import names_itself
 from engine.compile.translate.kinds import Kind
-from engine.compile.translate.translating import SNOWFLAKE, Rule, Translating
+from engine.compile.translate.translating import SNOWFLAKE, Rule, Translating, number
 
 
 def _select(context: Translating, node: exp.Select) -> exp.Expr:
@@ -48,13 +49,28 @@ def _fetch(context: Translating, node: exp.Fetch) -> exp.Expr:
     options = node.args.get("limit_options")
     if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
         raise context.refused(node.parent or node, "WITH TIES and PERCENT", "use RANK() … QUALIFY")
-    return exp.Limit(expression=node.args["count"].copy())
+    count = node.args.get("count")
+    if count is None:
+        return exp.Limit(expression=number(1))
+    if not isinstance(count.unnest(), exp.Literal):
+        raise context.refused(node, "FETCH of what is not a number")
+    return exp.Limit(expression=count.unnest().copy())
 
 
 def _limit(context: Translating, node: exp.Limit) -> exp.Expr:
-    if not isinstance(node.expression, exp.Literal):
+    value = node.expression.unnest()
+    if isinstance(value, exp.Null) or value.sql().upper() == "ALL":
+        return exp.Limit(expression=exp.var("ALL"))
+    if not isinstance(value, exp.Literal):
         raise context.refused(node, "LIMIT that is not a number")
-    return node
+    return exp.Limit(expression=value.copy())
+
+
+def _offset(context: Translating, node: exp.Offset) -> exp.Expr:
+    value = node.expression.unnest()
+    if not isinstance(value, exp.Literal):
+        raise context.refused(node, "OFFSET that is not a number")
+    return exp.Offset(expression=value.copy())
 
 
 def _tuple(context: Translating, node: exp.Tuple) -> exp.Expr:
@@ -65,20 +81,48 @@ def _tuple(context: Translating, node: exp.Tuple) -> exp.Expr:
     return node
 
 
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+
+
 def _quantified(context: Translating, node: exp.Any | exp.All) -> exp.Expr:
-    """`= ANY (SELECT …)` is IN, and `<> ALL (SELECT …)` is NOT IN; Spark has no other words for them."""
-    above = node.parent
-    is_in = isinstance(above, exp.EQ if isinstance(node, exp.Any) else exp.NEQ) and above.expression is node
-    if not is_in or not isinstance(node.this.unnest(), exp.Query):
-        raise context.refused(node, "ANY and ALL other than = ANY (SELECT …) and <> ALL (SELECT …)", "say IN or EXISTS")
+    is_compared = isinstance(node.parent, _COMPARISONS) and node.arg_key == "expression"
+    if not is_compared or not isinstance(_query(node), exp.Query):
+        raise context.refused(node, "ANY and ALL other than of a subquery, behind a comparison,", "say IN or EXISTS")
     return node
 
 
-def _compared(context: Translating, node: exp.EQ | exp.NEQ) -> exp.Expr:
-    if not isinstance(node.expression, exp.Any | exp.All):
+def _query(node: exp.Any | exp.All) -> exp.Expr:
+    query: exp.Expr = node.this.unnest()
+    return query
+
+
+def _compared(context: Translating, node: exp.Binary) -> exp.Expr:
+    """Spark has no ANY and ALL: `= ANY` is IN, `<> ALL` is NOT IN, and the others look for a row that decides."""
+    quantified = node.expression
+    if not isinstance(quantified, exp.Any | exp.All):
         return node
-    found = exp.In(this=node.this.copy(), query=exp.Subquery(this=node.expression.this.unnest().copy()))
-    return exp.Not(this=found) if isinstance(node, exp.NEQ) else found
+    is_all = isinstance(quantified, exp.All)
+    if isinstance(node, exp.NEQ if is_all else exp.EQ):
+        found = exp.In(this=node.this.copy(), query=exp.Subquery(this=_query(quantified).copy()))
+        return exp.Not(this=found) if is_all else found
+    one = type(node)(this=node.this.copy(), expression=exp.column("any_value", "any_row"))
+    decides = exp.Not(this=exp.paren(one)) if is_all else one
+    answer = exp.Case(
+        ifs=[
+            exp.If(this=_some_row(quantified, decides), true=exp.Boolean(this=not is_all)),
+            exp.If(
+                this=_some_row(quantified, exp.Is(this=exp.paren(one.copy()), expression=exp.null())), true=exp.null()
+            ),
+        ],
+        default=exp.Boolean(this=is_all),
+    )
+    return exp.paren(answer)
+
+
+def _some_row(quantified: exp.Any | exp.All, condition: exp.Expr) -> exp.Exists:
+    alias = exp.TableAlias(this=exp.to_identifier("any_row"), columns=[exp.to_identifier("any_value")])
+    rows = exp.Subquery(this=_query(quantified).copy(), alias=alias)
+    return exp.Exists(this=exp.select("1").from_(rows).where(condition))
 
 
 def _ordered(context: Translating, node: exp.Ordered) -> exp.Expr:
@@ -178,15 +222,32 @@ def _kwarg(context: Translating, node: exp.Kwarg) -> exp.Expr:
     return node
 
 
+def _grouping(context: Translating, node: exp.Grouping) -> exp.Expr:
+    """Of several keys it is a number of as many bits, which has another name in Spark."""
+    return exp.GroupingId(expressions=[each.copy() for each in node.expressions]) if len(node.expressions) > 1 else node
+
+
+def _with(context: Translating, node: exp.With) -> exp.Expr:
+    for each in node.expressions if node.args.get("recursive") else ():
+        query = each.this
+        if isinstance(query, exp.Union) and query.args.get("distinct") and names_itself(each):
+            raise context.refused(
+                query, "a recursion by UNION", "say UNION ALL, with a depth that ends it, and DISTINCT outside"
+            )
+    return node
+
+
 RULES: dict[type[exp.Expr], Rule] = {
     exp.Select: _with_views,
+    exp.Grouping: _grouping,
+    exp.With: _with,
     exp.Fetch: _fetch,
     exp.Limit: _limit,
+    exp.Offset: _offset,
     exp.Tuple: _tuple,
     exp.Any: _quantified,
     exp.All: _quantified,
-    exp.EQ: _compared,
-    exp.NEQ: _compared,
+    **dict.fromkeys(_COMPARISONS, _compared),
     exp.Ordered: _ordered,
     exp.Unnest: _unnest,
     exp.Join: _join,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from engine.compile.positions import placed_as
 from engine.compile.translate.kinds import NUMBERS, Kind
 from engine.compile.translate.translating import SNOWFLAKE, Rule, Translating, number
 
@@ -42,6 +43,15 @@ def _interval(context: Translating, node: exp.Interval) -> exp.Expr:
 _MOVING = frozenset(["YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"])
 _PARTS = frozenset(["YEAR", "QUARTER", "MONTH", "DAY", "DOY", "HOUR", "MINUTE", "DOW"])
 _TRUNCATED = frozenset(["YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"])
+
+
+def spell_parts(tree: exp.Expr) -> None:
+    """DATE_PART('dow', x), which sqlglot does not know in every dialect, is EXTRACT(DOW FROM x)."""
+    for call in list(tree.find_all(exp.Anonymous)):
+        part = call.expressions[0] if call.name.upper() == "DATE_PART" and len(call.expressions) == 2 else None
+        if isinstance(part, exp.Literal) and part.is_string:
+            made = exp.Extract(this=exp.var(part.name.upper()), expression=call.expressions[1].copy())
+            call.replace(placed_as(made, call))
 
 
 def _extract(context: Translating, node: exp.Extract) -> exp.Expr:

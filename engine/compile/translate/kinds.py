@@ -71,6 +71,12 @@ def kind_of_type(tree: exp.DataType) -> Kind:
     return _TYPES.get(tree.this, Kind.OTHER)
 
 
+def decoded(node: exp.DecodeCase) -> list[exp.Expr]:
+    """What DECODE(value, search, result, …, otherwise) may give."""
+    results = node.expressions[2::2]
+    return results if len(node.expressions) % 2 else [*results, node.expressions[-1]]
+
+
 def agreed(kinds: Iterable[Kind | None]) -> Kind | None:
     """One kind for all, or none. NULL has no say."""
     found = set(kinds)
@@ -101,8 +107,14 @@ class Kinds:
         for alias in tree.find_all(exp.Alias):
             self._outputs.setdefault(alias.alias.casefold(), []).append(alias.this)
         for renamed in tree.find_all(exp.TableAlias):
-            for column_name in renamed.args.get("columns") or ():
-                self._columns.setdefault(column_name.name.casefold(), set()).add(None)
+            named = [each.name.casefold() for each in renamed.args.get("columns") or ()]
+            queries = _members(renamed.parent.this) if isinstance(renamed.parent, exp.CTE) else []
+            for place, name in enumerate(named):
+                told = [each.expressions[place].unalias() for each in queries if _tells(each, len(named))]
+                if queries and len(told) == len(queries):
+                    self._outputs.setdefault(name, []).extend(told)
+                else:
+                    self._columns.setdefault(name, set()).add(None)
         for both in tree.find_all(exp.SetOperation):
             self._merge(both)
         #: by identity, for equal parts may stand for different things; the nodes stay alive beside their kinds
@@ -157,6 +169,10 @@ class Kinds:
                 return Kind.NUMBER if self._dialect is SqlDialect.POSTGRES else Kind.INTEGER
             case exp.Coalesce() | exp.Greatest() | exp.Least():
                 return agreed(self._of(each) for each in (node.this, *node.expressions))
+            case exp.Nvl2():
+                return agreed(self._of(each) for each in (node.args["true"], node.args["false"]))
+            case exp.DecodeCase():
+                return agreed(self._of(each) for each in decoded(node))
             case exp.Nullif():
                 return self._of(node.this)
             case exp.If():
@@ -242,6 +258,15 @@ def _members(tree: exp.Expr) -> list[exp.Expr]:
     if isinstance(tree, exp.SetOperation):
         return [*_members(tree.this), *_members(tree.expression)]
     return [tree]
+
+
+def _tells(query: exp.Expr, columns: int) -> bool:
+    """Does it say which of its outputs stands where?"""
+    return (
+        isinstance(query, exp.Select)
+        and len(query.expressions) == columns
+        and not any(each.is_star for each in query.expressions)
+    )
 
 
 def _literal(node: exp.Literal) -> Kind:

@@ -76,9 +76,19 @@ def _corr(context: Translating, node: exp.Corr) -> exp.Expr:
     return node
 
 
+def _contains(context: Translating, node: exp.ArrayContains) -> exp.Expr:
+    """In Spark it is not known whether a NULL in the list is what is looked for; in DuckDB it is not."""
+    if context.dialect is not DUCKDB:
+        raise context.refused(node, "whether a list contains something hangs on its NULLs")
+    unknown = exp.or_(*(exp.Is(this=each.copy(), expression=exp.null()) for each in (node.this, node.expression)))
+    found = exp.Coalesce(this=node.copy(), expressions=[exp.false()])
+    return exp.paren(exp.Case(ifs=[exp.If(this=unknown, true=exp.null())], default=found))
+
+
 RULES: dict[type[exp.Expr], Rule] = {
     exp.Bracket: _bracket,
     exp.ArrayAgg: _array_agg,
+    exp.ArrayContains: _contains,
     exp.ArgMax: _arg_max,
     exp.ArgMin: _arg_max,
     exp.Count: _count,

@@ -18,7 +18,7 @@ _PLAIN = (
     # conditions
     exp.And, exp.Or, exp.Not, exp.Is, exp.Between, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ,
     exp.NullSafeNEQ, exp.Like, exp.ILike, exp.Escape, exp.Paren, exp.Case, exp.If, exp.Coalesce, exp.Nullif,
-    exp.EqualNull,
+    exp.EqualNull, exp.Nvl2, exp.DecodeCase,
     # values
     exp.Literal, exp.Boolean, exp.Null, exp.DataType, exp.DataTypeParam, exp.Cast, exp.Var, exp.Interval, exp.National,
     # arithmetic
@@ -33,7 +33,7 @@ _PLAIN = (
     exp.Minute, exp.TimestampTrunc, exp.DateTrunc, exp.DateAdd, exp.DateSub, exp.DateDiff, exp.LastDay,
     exp.DateFromParts, exp.TsOrDsToDate, exp.Date, exp.CurrentDate, exp.CurrentTimestamp,
     # lists
-    exp.Bracket, exp.Explode, exp.Array, exp.ArrayAgg, exp.GenerateSeries, exp.Kwarg,
+    exp.Bracket, exp.Explode, exp.Array, exp.ArrayAgg, exp.GenerateSeries, exp.Kwarg, exp.ArrayContains,
     exp.ExplodingGenerateSeries, exp.LimitOptions,
     # aggregates: none of them looks at NULL, and over nothing they are NULL, or 0 where they count
     exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance,

@@ -33,6 +33,7 @@ class Translation:
 def translated(
     tree: exp.Query, text: str, dialect: SqlDialect, relations: Mapping[str, tuple[Column, ...]]
 ) -> Translation:
+    dates.spell_parts(tree)
     context = Translating(text, dialect, Kinds(tree, relations, dialect))
     nodes = list(tree.walk())
     for node in nodes:

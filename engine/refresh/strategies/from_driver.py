@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.algebra.nodes import WEIGHT
 from engine.compile.keep import NET, OP
 from engine.compile.places import view_name
 from engine.lake import queries
@@ -28,17 +29,26 @@ def change_set(work: Differential) -> pa.Table:
     job = work.job
     with job.phases.phase("run"):
         if work.prepared.first is not None:
-            net = _collected(work, work.prepared.first)
+            net = _net_change(work, work.prepared.first)
             if net.num_rows == 0:
                 return net
             job.compute.show_rows(view_name(NET), net)
         return _complete(job, _collected(work, work.prepared.change))
 
 
+def _net_change(work: Differential, first: Query) -> pa.Table:
+    """By the shortcut, where there is one and it can tell."""
+    if work.prepared.shortcut is not None:
+        net = _collected(work, work.prepared.shortcut)
+        if net[WEIGHT].null_count == 0:
+            return net
+    return _collected(work, first)
+
+
 def _collected(work: Differential, query: Query) -> pa.Table:
     job = work.job
     doing = f"computing the change of {job.table.name}"
-    small = work.rows_in <= queries.SMALL_ROWS
+    small = work.rows_in <= queries.SMALL_ROWS and not work.prepared.reads_much
     if not work.prepared.may_grow:
         return job.compute.collect(query, doing, small=small)
     found = job.compute.collect_at_most(query, job.settings.refresh.max_driver_delta_rows, doing, small=small)

@@ -26,6 +26,6 @@ class MergeBySpark:
             with job.phases.phase("commit"):
                 stamp = job.stamp(Outcome.DIFFERENTIAL)
                 commit = result.merge(
-                    job.table.path, job.target.version, job.plan.kept.identity, stamp, expected=counts
+                    job.table.path, job.target.version, job.plan.kept.identity, stamp, counts, job.within
                 )
         return Applied(self.name, work.sql, commit.version, commit.inserted, commit.updated, commit.deleted)

@@ -26,7 +26,12 @@ class MergeFromDriver:
         with job.phases.phase("commit"):
             pinned = tables.pin(job.table.path, job.target.version)
             commit = apply.merge(
-                pinned, rows, job.plan.kept.identity, job.stamp(Outcome.DIFFERENTIAL), from_driver.counts(rows)
+                pinned,
+                rows,
+                job.plan.kept.identity,
+                job.stamp(Outcome.DIFFERENTIAL),
+                from_driver.counts(rows),
+                job.within,
             )
         return Applied(self.name, work.sql, commit.version, commit.inserted, commit.updated, commit.deleted)
 

@@ -13,6 +13,7 @@ from tests.properties.types import NUMBERS, SUMMED, avg_type, is_comparable, sum
 SHARES = {
     "count": 4, "sum": 5, "avg": 2, "min_max": 3, "count_distinct": 1.5, "sum_distinct": 0.7, "bool_aggregates": 0.7,
     "variance": 0.7, "covariance": 0.4, "count_if": 0.5, "max_by": 0.8, "collect_list": 0.5, "string_agg": 0.5,
+    "percentile": 0.4,
 }  # fmt: skip
 #: what gives an empty or a NULL list of nothing, as DuckDB and Spark see it differently
 NEEDS_ROWS = ("collect_list",)
@@ -70,6 +71,8 @@ class Aggregates(Expressions):
                 )
             case "max_by":
                 return self._extreme_by(fields)
+            case "percentile":
+                return self.percentile(fields, kind)
             case "collect_list":
                 # In order, and never empty: of that Spark makes an empty list, DuckDB NULL.
                 word = self.choice(("LIST", "SET", "LIST"))
@@ -83,6 +86,11 @@ class Aggregates(Expressions):
                 if part is None:
                     return Call("COUNT(*)", "bigint", (), "count")
                 return Call(f"{word}({{0}}, '+') WITHIN GROUP (ORDER BY {{0}}{order})", "string", (part,), kind)
+
+    def percentile(self, fields: Fields, feature: str) -> Call:
+        """Of whole numbers, between which the middle is exact."""
+        word, order = self.choice(("PERCENTILE_CONT", "PERCENTILE_DISC")), self.choice(("", " DESC"))
+        return Call(f"{word}(0.5) WITHIN GROUP (ORDER BY {{}}{order})", "real", (self.scalar("int", fields),), feature)
 
     def _extreme_by(self, fields: Fields) -> Call:
         """MAX_BY where what decides tells also which value is meant, so that there are no ties."""

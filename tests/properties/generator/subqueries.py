@@ -12,6 +12,7 @@ from tests.properties.types import NUMBERS, PLAIN, is_comparable
 
 PREDICATES = {
     "in_subquery": 3, "not_in_subquery": 2, "exists": 2.5, "not_exists": 2, "scalar_subquery": 2.5, "in_pair": 0.5,
+    "not_in_pair": 0.7,
 }  # fmt: skip
 
 
@@ -38,11 +39,11 @@ class Subqueries(Relations):
             return None
         value = self.choice(usable)
         match kind:
-            case "in_pair":
+            case "in_pair" | "not_in_pair":
                 other = self.choice(usable)
-                # DuckDB does not understand pairs that are looked for in rows of the row outside.
-                query = self.query(around.deeper(), (value.type, other.type))
-                return Call("(({}, {}) IN {})", "boolean", (value, other, query), kind)
+                query = self.column_query(around, outer, (value.type, other.type))
+                word = "IN" if kind == "in_pair" else "NOT IN"
+                return Call(f"(({{}}, {{}}) {word} {{}})", "boolean", (value, other, query), kind)
             case "in_subquery" | "not_in_subquery":
                 query = self.column_query(around, outer, (value.type,))
                 return Call(

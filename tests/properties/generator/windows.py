@@ -35,7 +35,15 @@ RANGES_OF_NUMBERS = (
 #: a total order through more columns than this is no query that anybody would read
 ORDERED_MAX = 12
 
-KINDS = {"ranking": 3, "window_aggregates": 4, "row_number": 2, "ntile": 0.5, "lag_lead": 2, "value_functions": 2}
+KINDS = {
+    "ranking": 3,
+    "window_aggregates": 4,
+    "row_number": 2,
+    "ntile": 0.5,
+    "lag_lead": 2,
+    "value_functions": 2,
+    "within_group": 0.7,
+}
 BY_PLACE = ("row_number", "ntile", "lag_lead", "value_functions")
 
 
@@ -56,6 +64,8 @@ class Windows(Aggregates):
             function = self.by_place(kind, fields)
             frame = self.choice(ROWS) if kind == "value_functions" and self.wants("rows_frame", 0.6) else ""
             return Window(function, *places, frame)
+        if kind == "within_group":
+            return Window(self.percentile(fields, kind), self.partition(fields), ())
         if kind == "ranking":
             names = ("RANK()", "DENSE_RANK()", "RANK()", "DENSE_RANK()", "PERCENT_RANK()", "CUME_DIST()")
             name = self.choice(names)
