@@ -64,17 +64,12 @@ def read(
         found = _shared(session, path, columns, summary, max_driver_rows, shared, siblings)
         frame = found.frame
         if found.rows is not None:
-            frame = local_relation(session, found.rows, _view_schema(path, summary.upto_version, columns))
+            frame = queries.local_relation(session, found.rows, _view_schema(path, summary.upto_version, columns))
         frame.createOrReplaceTempView(as_view)
     except Exception as error:
         raise failures.typed(error, f"Reading the changes of {path}") from error
     counted = None if found.rows is None else found.rows.num_rows
     return SourceChange(as_view, counted, found.reader, (time.perf_counter() - started) * 1000)
-
-
-def local_relation(session: SparkSession, rows: pa.Table, schema: StructType) -> Any:
-    """Rows of the driver as a relation whose size Spark knows, so that it broadcasts it."""
-    return session.createDataFrame(rows, schema=schema)
 
 
 def _shared(
@@ -193,7 +188,7 @@ def _brought(frame: Any, path: str, summary: ChangeSummary, max_driver_rows: int
 def _netted(session: SparkSession, rows: pa.Table, schema: StructType) -> pa.Table:
     if netting.is_possible(rows):
         return netting.of_rows(rows)
-    left: pa.Table = netting.of_frame(local_relation(session, rows, schema)).toArrow()
+    left: pa.Table = netting.of_frame(queries.local_relation(session, rows, schema)).toArrow()
     return left
 
 

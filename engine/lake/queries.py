@@ -11,6 +11,7 @@ from engine.lake import failures
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 #: below this many changed rows one task is faster than a plan for many
 SMALL_ROWS = 50_000
@@ -74,7 +75,9 @@ def steps(session: SparkSession, statements: Iterable[Step], doing: str) -> Iter
             frame = run(session, step.sql, doing)
             rows = collect_at_most(frame, SMALL_ROWS, doing) if step.is_few and _passes_arrow(frame) else None
             try:
-                kept = frame.localCheckpoint(eager=True) if rows is None else session.createDataFrame(rows)
+                kept = (
+                    frame.localCheckpoint(eager=True) if rows is None else local_relation(session, rows, frame.schema)
+                )
                 kept.createOrReplaceTempView(step.view)
             except Exception as error:
                 raise failures.typed(error, doing) from error
@@ -83,6 +86,19 @@ def steps(session: SparkSession, statements: Iterable[Step], doing: str) -> Iter
     finally:
         for name in shown:
             session.catalog.dropTempView(name)
+
+
+def local_relation(session: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """Rows of the driver as a relation whose size Spark knows, so that it broadcasts it.
+
+    Without a schema they have the types by which Spark hands rows out: left to itself, it takes in a moment without a
+    zone as one with a zone.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    if schema is None:
+        schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+    return session.createDataFrame(rows, schema=schema)
 
 
 def _passes_arrow(frame: DataFrame) -> bool:

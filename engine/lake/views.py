@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from engine.algebra.nodes import WEIGHT
 from engine.algebra.types import is_float
 from engine.errors import TrickleError
-from engine.lake import failures, log, netting, query_failures, quoting, tables
+from engine.lake import failures, log, netting, queries, query_failures, quoting, tables
 from engine.records import Column
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def of_rows(session: SparkSession, name: str, rows: pa.Table) -> None:
     """A small result as a local relation, of whose size Spark knows."""
     _shown(session).pop(name, None)
     try:
-        session.createDataFrame(rows).createOrReplaceTempView(name)
+        queries.local_relation(session, rows).createOrReplaceTempView(name)
     except Exception as error:
         raise failures.typed(error, "handing rows to Spark") from error
 

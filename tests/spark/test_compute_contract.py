@@ -104,6 +104,13 @@ def test_versions_and_changes_are_the_same_rows(compute: Compute, tmp_path: Path
     assert shown(compute, "nothing") == Counter()
 
 
+def test_rows_that_are_handed_over_keep_their_types(compute: Compute) -> None:
+    moments = pa.schema([("here", pa.timestamp("us")), ("there", pa.timestamp("us", "UTC"))])
+    compute.show_rows("moments", rows((None, None), schema=moments))
+    found = compute.collect(Query("SELECT here, there FROM moments"), "looking", small=True)
+    assert found.schema.types == moments.types
+
+
 def test_rows_get_ids_of_their_own(compute: Compute) -> None:
     compute.show_rows("given", rows((1, "a"), (1, "a"), (2, None)))
     made = compute.lazily(Query("SELECT k, v FROM given"), "looking").as_stored(KEPT, IDS)
