@@ -59,11 +59,15 @@ def keep(columns: tuple[Column, ...]) -> tuple[Output, ...]:
     return tuple(Output(column.name, col(column.name), column.type) for column in columns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Node:
     """An operator. Subclasses name their inputs in `input_fields`."""
 
     input_fields: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        """Short: with its inputs, what is shared would stand in it again and again. `display.show` shows trees."""
+        return f"<{type(self).__name__} {', '.join(column.name for column in self.columns)}>"
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -114,7 +118,7 @@ class Node:
             raise InternalError("two inputs of a join have a column of the same name")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scan(Node):
     """A leaf: some columns of a relation, renamed to names that are unique in the tree."""
 
@@ -127,7 +131,7 @@ class Scan(Node):
         return tuple(Column(name, type_) for name, _, type_ in self.fields)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Values(Node):
     """Rows that stand in the query itself. One row without columns is what a SELECT without FROM reads."""
 
@@ -146,7 +150,7 @@ class Values(Node):
 ONE_ROW = Values((), ((),))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Filter(Node):
     input_fields = ("input",)
     input: Node
@@ -160,7 +164,7 @@ class Filter(Node):
         return self.input.columns
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Project(Node):
     input_fields = ("input",)
     input: Node
@@ -175,7 +179,7 @@ class Project(Node):
         return tuple(Column(output.name, output.type) for output in self.outputs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InnerJoin(Node):
     """Any number of inputs and the conditions between them; without conditions a cross product."""
 
@@ -193,7 +197,7 @@ class InnerJoin(Node):
         return tuple(column for member in self.members for column in member.columns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OuterJoin(Node):
     """Each left row at least once, beside its partners on the right or NULLs; `full`: each right row too."""
 
@@ -213,7 +217,7 @@ class OuterJoin(Node):
         return self.left.columns + self.right.columns
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Exists(Node):
     """The rows of `input` that have a partner in `other`, or, negated, that have none."""
 
@@ -248,7 +252,7 @@ class Aggregation:
         return str(self.call)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Aggregate(Node):
     """Groups by its keys; without keys it is one row, also over nothing. Without aggregations: DISTINCT."""
 
@@ -282,7 +286,7 @@ class Windowed:
         return self.call.partition
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Window(Node):
     """Functions over windows that never reach across the borders of `partition`."""
 
@@ -302,7 +306,7 @@ class Window(Node):
         return self.input.columns + tuple(Column(each.name, each.type) for each in self.functions)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explode(Node):
     """Each row beside the rows that a function makes of it; `outer`: at least once."""
 
@@ -320,7 +324,7 @@ class Explode(Node):
         return self.input.columns + self.fields
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Repeat(Node):
     """Each row as many times as its column `times` says."""
 
@@ -333,7 +337,7 @@ class Repeat(Node):
         return tuple(column for column in self.input.columns if column.name != self.times)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UnionAll(Node):
     """Columns by position; named as in the first input."""
 
@@ -349,7 +353,7 @@ class UnionAll(Node):
         return self.members[0].columns
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recursion(Node):
     """What `base` gives, what `step` makes of that, what it makes of that in turn, until nothing more comes."""
 
@@ -375,7 +379,7 @@ class Recursion(Node):
 # ------------------------------------------------------------------ only in maintenance statements
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Empty(Node):
     """No rows: what is left of a branch whose sources did not change."""
 
@@ -386,7 +390,7 @@ class Empty(Node):
         return self.fields
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SemiJoin(Node):
     """The rows of `input` whose keys are among `touched`, NULL equal to NULL."""
 

@@ -13,23 +13,29 @@ large side of the next join to meet it. Of a step it knows, and broadcasts it.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.algebra.nodes import (
     Aggregate,
     Exists,
+    Filter,
     InnerJoin,
     Leaf,
     Node,
     OuterJoin,
+    Project,
     Recursion,
+    Repeat,
     Role,
     Scan,
     SemiJoin,
     UnionAll,
-    Values,
 )
-from engine.algebra.trees import leaves, nodes_of, rewrite
+from engine.algebra.trees import nodes_of
+from engine.compile.few import follows_change, reads_any
+from engine.compile.gather import gather
+from engine.compile.keyed_reads import KeyedRead, keyed_read
+from engine.compile.narrow import narrow
 
 #: how many operators may be left of a statement, written out; a step costs a job, and planning grows with the square
 OPERATORS_MAX = 60
@@ -43,6 +49,8 @@ class Step:
     tree: Node
     #: does it follow from a change, so that it has few rows, most likely?
     is_few: bool = False
+    #: where it is nothing but the rows of a source that have certain keys, and that can be looked up
+    lookup: KeyedRead | None = None
 
 
 @dataclass(frozen=True)
@@ -51,121 +59,125 @@ class Steps:
 
     before: tuple[Step, ...]
     last: Node
+    #: all of it, before it was cut
+    whole: Node
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        return (*(step.tree for step in self.before), self.last)
 
 
-def in_steps(root: Node, operators_max: int = OPERATORS_MAX, large: frozenset[str] = frozenset()) -> Steps:
-    """As few steps as keep every part below the maximum, or as many as there can be. `large` are names of leaves."""
-    root = rewrite(root, lambda node: _link_by_link(node, large)) if large else root
-    least = operators_max
+def in_steps(
+    root: Node,
+    operators_max: int = OPERATORS_MAX,
+    large: frozenset[str] = frozenset(),
+    looked_up: frozenset[str] = frozenset(),
+) -> Steps:
+    """As few steps as keep every part below the maximum, or as many as there can be.
+
+    `large` are names of leaves, `looked_up` those of them in which keys can be looked up without Spark.
+    """
+    root = gather(narrow(root, large, looked_up), large, looked_up) if large else root
+    chosen: frozenset[int] = frozenset()
     while True:
-        steps = _cut(root, least, large)
-        largest = max(written_out(part) for part in (*(step.tree for step in steps.before), steps.last))
-        if largest <= operators_max or least <= _STEP_MIN:
+        steps, came_from = _cut(root, chosen, large, looked_up)
+        too_large = (part for part in steps.parts if written_out(part) > operators_max)
+        found = (came_from[id(each)] for part in too_large if (each := _saves_most(part, operators_max)) is not None)
+        more = frozenset(found) - chosen
+        if not more:
             return steps
-        least //= 2
+        chosen |= more
+
+
+def _saves_most(part: Node, operators_max: int) -> Node | None:
+    """Of what is used several times: that without which the part is smallest, written out."""
+    nodes = nodes_of(part)
+    sizes, times = _sizes(nodes), Counter({id(part): 1})
+    for node in reversed(nodes):
+        for child in node.inputs:
+            times[id(child)] += times[id(node)]
+    uses = Counter(id(child) for node in nodes for child in node.inputs)
+    bound = _inside_recursions(nodes)
+    shared = [node for node in nodes if uses[id(node)] > 1 and sizes[id(node)] >= _STEP_MIN and id(node) not in bound]
+    # what is too large itself becomes smaller first
+    fitting = [node for node in shared if sizes[id(node)] <= operators_max] or shared
+    return max(fitting, key=lambda node: (times[id(node)] - 1) * (sizes[id(node)] - 1), default=None)
 
 
 def written_out(root: Node) -> int:
     """How many operators the tree has when what is shared stands wherever it is used."""
+    return _sizes(nodes_of(root))[id(root)]
+
+
+def _sizes(nodes: tuple[Node, ...]) -> dict[int, int]:
     counted: dict[int, int] = {}
-    for node in nodes_of(root):
+    for node in nodes:
         counted[id(node)] = 1 + sum(counted[id(child)] for child in node.inputs)
-    return counted[id(root)]
+    return counted
 
 
-def _cut(root: Node, least: int, large: frozenset[str]) -> Steps:
-    """Every shared subtree of at least so many operators becomes a step, and what sources that are large ask for."""
+def _cut(
+    root: Node, chosen: frozenset[int], large: frozenset[str], looked_up: frozenset[str]
+) -> tuple[Steps, dict[int, int]]:
+    """What was chosen becomes a step, and what sources that are large ask for.
+
+    Also tells which operator of the tree each one of the parts was.
+    """
     nodes = nodes_of(root)
     uses = Counter(id(child) for node in nodes for child in node.inputs)
+    brought = {id(side) for node in nodes for side in _brought_to_large(node, large)}
     bound = _inside_recursions(nodes)
-    wanted = _wanted(nodes, uses, large) if large else frozenset[int]()
     steps: list[Step] = []
     seen_as: dict[int, Node] = {}
-    counted: dict[int, int] = {}
+    came_from: dict[int, int] = {}
     for node in nodes:
         seen = node.with_inputs(tuple(seen_as[id(child)] for child in node.inputs))
-        count = 1 + sum(counted[id(child)] for child in node.inputs)
-        is_step = id(node) in wanted or (uses[id(node)] > 1 and count >= least)
-        if is_step and id(node) not in bound:
+        came_from[id(seen)] = id(node)
+        is_few = reads_any(node, large) and follows_change(node)
+        # what is left of it once the steps so far are computed
+        asks_much = reads_any(seen, large)
+        again = uses[id(node)] > 1 and (is_few or isinstance(node, Aggregate))
+        pays = asks_much and (again or (is_few and id(node) in brought))
+        lookup = keyed_read(seen, looked_up)
+        if (pays or lookup or id(node) in chosen) and id(node) not in bound:
             leaf = Leaf(Role.STEP, str(len(steps) + 1))
-            steps.append(Step(leaf, seen, id(node) in wanted and follows_change(node)))
+            steps.append(Step(leaf, seen, is_few, lookup))
             seen = Scan(leaf, tuple((column.name, column.name, column.type) for column in node.columns))
-            count = 1
-        seen_as[id(node)], counted[id(node)] = seen, count
-    return Steps(tuple(steps), seen_as[id(root)])
+        seen_as[id(node)] = seen
+    return Steps(tuple(steps), seen_as[id(root)], root), came_from
 
 
-def _wanted(nodes: tuple[Node, ...], uses: Counter[int], large: frozenset[str]) -> frozenset[int]:
-    found = set()
-    for node in nodes:
-        if uses[id(node)] > 1 and _reads(node, large) and (follows_change(node) or isinstance(node, Aggregate)):
-            found.add(id(node))
-        for side in _brought_to_others(node):
-            if _reads(side, large) and follows_change(side):
-                found.add(id(side))
-    return frozenset(found)
+def _has_known_size(seen: Node, few: frozenset[Leaf]) -> bool:
+    """Does Spark know by itself that it is small? It does of rows that came from the driver, and of less than these.
+
+    Of a join it takes the product of both sizes.
+    """
+    match seen:
+        case Scan(leaf=leaf):
+            return leaf in few or leaf.role in (Role.DELTA, Role.NET)
+        case SemiJoin(input=source) | Exists(input=source):
+            return _has_known_size(source, few)
+        case Project() | Filter() | Aggregate() | Repeat() | UnionAll():
+            return all(_has_known_size(each, few) for each in seen.inputs)
+        case _:
+            return False
 
 
-def _brought_to_others(node: Node) -> tuple[Node, ...]:
-    """Inputs whose size decides how Spark brings them and the others together."""
+def _brought_to_large(node: Node, large: frozenset[str]) -> tuple[Node, ...]:
+    """Inputs whose size decides how Spark brings them and what is large together."""
     match node:
-        case SemiJoin(touched=touched):
-            return (touched,)
-        case Exists(other=other):
-            return (other,)
+        case SemiJoin(input=source, touched=touched):
+            return (touched,) if _is_large(source, large) else ()
+        case Exists(input=source, other=other):
+            return (other,) if _is_large(source, large) else ()
         case InnerJoin() | OuterJoin():
-            return node.inputs
+            return node.inputs if any(_is_large(each, large) for each in node.inputs) else ()
         case _:
             return ()
 
 
-def follows_change(node: Node) -> bool:
-    """Are its rows made of those of a change, or of such as have to do with one?"""
-    known: bool | None = node.__dict__.get("_follows_change")
-    if known is None:
-        known = node.__dict__["_follows_change"] = _follows_change(node)
-    return known
-
-
-def _follows_change(node: Node) -> bool:
-    match node:
-        case Scan(leaf=Leaf(role=role)):
-            return role in (Role.DELTA, Role.NET)
-        case SemiJoin(touched=touched):
-            return follows_change(touched)
-        case Exists(input=source, other=other, negated=negated):
-            return follows_change(source) or (not negated and follows_change(other))
-        case InnerJoin(members=members):
-            return any(map(follows_change, members))
-        case OuterJoin(left=left, right=right, full=full):
-            return follows_change(left) and (not full or follows_change(right))
-        case UnionAll(members=members):
-            return all(map(follows_change, members))
-        case Values() | Recursion():
-            return False
-        case _:
-            return bool(node.inputs) and all(map(follows_change, node.inputs))
-
-
-def _reads(root: Node, large: frozenset[str]) -> bool:
-    return any(scan.leaf.role in (Role.NEW, Role.OLD) and scan.leaf.name in large for scan in leaves(root))
-
-
-def _link_by_link(node: Node, large: frozenset[str]) -> Node:
-    """A join that grows from a change meets one large relation at a time: what it has met so far is small again."""
-    if not isinstance(node, InnerJoin) or not follows_change(node.members[0]):
-        return node
-    members: tuple[Node, ...] = ()
-    conditions = node.conditions
-    for member in node.members:
-        if _reads(member, large) and any(_reads(each, large) for each in members):
-            names = frozenset[str]().union(*(each.names for each in members))
-            inside = tuple(each for each in conditions if each.columns <= names)
-            if inside:
-                members = (InnerJoin(members, inside),)
-                conditions = tuple(each for each in conditions if each not in inside)
-        members = (*members, member)
-    return replace(node, members=members, conditions=conditions)
+def _is_large(node: Node, large: frozenset[str]) -> bool:
+    return reads_any(node, large) and not follows_change(node)
 
 
 def _inside_recursions(nodes: tuple[Node, ...]) -> set[int]:

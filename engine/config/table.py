@@ -121,6 +121,12 @@ class RefreshSettings:
         unit="MB",
         least=0,
     )
+    lookup_mb: int = _setting(
+        8192,
+        "In a larger source up to this size the driver looks up keys itself, where it has the files; 0: Spark does.",
+        unit="MB",
+        least=0,
+    )
     max_consecutive_errors: int = _setting(
         3,
         "After so many failures in a row that do not pass by themselves a stream table is suspended.",

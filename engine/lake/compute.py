@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from engine.algebra.nodes import Node
-from engine.lake import apply, changes, meaning, opinion, queries, quoting, sql_functions, tables, upkeep, views
+from engine.lake import apply, changes, meaning, opinion, queries, quoting, sql_functions, steps, tables, upkeep, views
 from engine.lake import polled as polling
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.commits import ChangeSummary
@@ -22,6 +22,7 @@ from engine.lake.polled import Poll
 from engine.lake.shared_changes import SharedChanges
 from engine.lake.sql_functions import SqlFunction
 from engine.lake.stamp import Stamp
+from engine.lake.steps import QueryStep
 from engine.records import Column, Evaluated, Polled
 
 if TYPE_CHECKING:
@@ -29,16 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from engine.lake.session import SparkHost
-
-
-@dataclass(frozen=True)
-class QueryStep:
-    """What is computed first and kept, for the rest of a statement to read."""
-
-    view: str
-    sql: str
-    #: most likely few rows, whose number is worth knowing
-    is_few: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,6 +41,8 @@ class Query:
     #: of the whole statement; None for a query that could not be taken apart: it runs as its owner wrote it
     tree: Node | None = None
     steps: tuple[QueryStep, ...] = ()
+    #: does what is left after the steps read more than one task should?
+    reads_much: bool = False
 
     @property
     def text(self) -> str:
@@ -297,8 +290,8 @@ class SparkCompute:
         return self._host.session()
 
     def _run(self, query: Query, doing: str, small: bool) -> DataFrame:
-        queries.tune(self._session, small=small)
-        with queries.steps(self._session, query.steps, doing):
+        with steps.shown(self._session, query.steps, doing, small=small) as all_few:
+            queries.tune(self._session, small=all_few and not query.reads_much)
             return queries.run(self._session, query.sql, doing)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from engine.lake import failures
 
@@ -15,19 +13,6 @@ if TYPE_CHECKING:
 
 #: below this many changed rows one task is faster than a plan for many
 SMALL_ROWS = 50_000
-
-
-class Step(Protocol):
-    """What is computed before a statement that reads it."""
-
-    @property
-    def view(self) -> str: ...
-
-    @property
-    def sql(self) -> str: ...
-
-    @property
-    def is_few(self) -> bool: ...
 
 
 _SMALL = {
@@ -62,32 +47,6 @@ def run(session: SparkSession, sql: str, doing: str) -> DataFrame:
         raise failures.typed(error, doing) from error
 
 
-@contextmanager
-def steps(session: SparkSession, statements: Iterable[Step], doing: str) -> Iterator[None]:
-    """Runs each and shows its rows under its name, for as long as the block lasts. Frames made in it keep them.
-
-    Few rows become a local relation, whose size Spark knows. Checkpoints otherwise, as what is cached still drags its
-    plan along, to be looked at each time.
-    """
-    shown: list[str] = []
-    try:
-        for step in statements:
-            frame = run(session, step.sql, doing)
-            rows = collect_at_most(frame, SMALL_ROWS, doing) if step.is_few and _passes_arrow(frame) else None
-            try:
-                kept = (
-                    frame.localCheckpoint(eager=True) if rows is None else local_relation(session, rows, frame.schema)
-                )
-                kept.createOrReplaceTempView(step.view)
-            except Exception as error:
-                raise failures.typed(error, doing) from error
-            shown.append(step.view)
-        yield
-    finally:
-        for name in shown:
-            session.catalog.dropTempView(name)
-
-
 def local_relation(session: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
     """Rows of the driver as a relation whose size Spark knows, so that it broadcasts it.
 
@@ -99,11 +58,6 @@ def local_relation(session: SparkSession, rows: pa.Table, schema: StructType | N
     if schema is None:
         schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
     return session.createDataFrame(rows, schema=schema)
-
-
-def _passes_arrow(frame: DataFrame) -> bool:
-    """Do all values come back as they were?"""
-    return not any(word in type_ for _, type_ in frame.dtypes for word in ("variant", "interval", "void", "time("))
 
 
 def collect(frame: DataFrame, doing: str) -> pa.Table:

@@ -200,6 +200,15 @@ def _listed(columns: Iterable[Column]) -> str:
     return ", ".join(map(readable, columns)) or "1"
 
 
+def shown_version(session: SparkSession, name: str) -> tuple[str, int] | None:
+    """The table and the version that a view shows; None of a view that shows something else."""
+    match _shown(session).get(name):
+        case (str(path), int(version), _, _):
+            return path, version
+        case _:
+            return None
+
+
 def _shown(session: SparkSession) -> dict[str, object]:
     """What the session's views over versions show."""
     if not hasattr(session, "_trickle_views"):

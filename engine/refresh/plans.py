@@ -7,10 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from engine.algebra.nodes import Leaf, Node
+from engine.algebra.nodes import Leaf, Node, Output, Project
+from engine.algebra.scalars import col
+from engine.algebra.trees import columns_by_leaf
 from engine.catalog.store import Catalog
 from engine.compile.bind import Change, Statements, bind
+from engine.compile.few import reads_any
 from engine.compile.functions import FunctionRules, Kind, VolatileFunctionPolicy
+from engine.compile.keyed_reads import KeyedRead
 from engine.compile.parse import Limits, ParsedQuery, parse
 from engine.compile.pipeline import Request, compile_query, known_sources
 from engine.compile.places import in_views
@@ -20,9 +24,11 @@ from engine.compile.steps import in_steps
 from engine.compile.translate import InSpark, in_spark
 from engine.errors import InternalError, NotFound, QueryError, SourceSchemaChanged
 from engine.lake import tables, views
-from engine.lake.compute import Query, QueryStep
+from engine.lake.compute import Query
+from engine.lake.lookups import Lookup
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
+from engine.lake.steps import QueryStep
 from engine.records import CdcMode, Column, ReasonCode, RefreshMode, SqlDialect, StreamTable, View
 
 if TYPE_CHECKING:
@@ -151,12 +157,38 @@ class Analyzer:
         return self._compute.meaning(functions)
 
 
-def rendered(tree: Node, places: Places = in_views, large: frozenset[str] = frozenset()) -> Query:
-    steps = in_steps(tree, large=large)
+@dataclass(frozen=True)
+class Sizes:
+    """What there is to know of the sources of a statement before it is cut into steps."""
+
+    #: those that Spark had better not read twice, nor bring to others
+    large: frozenset[str] = frozenset()
+    #: and of these, those in which the driver can look keys up
+    looked_up: frozenset[str] = frozenset()
+
+
+def rendered(tree: Node, places: Places = in_views, sizes: Sizes | None = None) -> Query:
+    sizes = sizes or Sizes()
+    steps = in_steps(tree, large=sizes.large, looked_up=sizes.looked_up)
     before = tuple(
-        QueryStep(places(step.leaf).name, render(step.tree, places, pretty=True), step.is_few) for step in steps.before
+        QueryStep(
+            places(step.leaf).name,
+            render(step.tree, places, pretty=True),
+            is_few=step.is_few,
+            reads_much=reads_any(step.tree, sizes.large),
+            lookup=None if step.lookup is None else _lookup(step.lookup, places),
+        )
+        for step in steps.before
     )
-    return Query(render(steps.last, places, pretty=True), tree, before)
+    last = render(steps.last, places, pretty=True)
+    return Query(last, steps.whole, before, reads_much=reads_any(steps.last, sizes.large))
+
+
+def _lookup(asked: KeyedRead, places: Places) -> Lookup:
+    touched = asked.node.touched
+    keys = Project(touched, tuple(Output(key, col(key), touched.types[key]) for key in asked.keys))
+    columns = tuple((own, name) for name, own, _ in asked.scan.fields)
+    return Lookup(places(asked.scan.leaf).name, columns, asked.by, render(keys, places))
 
 
 @dataclass(frozen=True)
@@ -172,8 +204,6 @@ class Prepared:
     may_grow: bool
     #: tried instead of `first`; a row of it without a weight says that it cannot tell
     shortcut: Query | None = None
-    #: does it read more than one task should?
-    reads_much: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,7 +215,7 @@ class _Known:
     #: of the sources, as they were when it was made
     columns: Mapping[str, tuple[Column, ...]]
     #: by the ways in which sources changed, of which a stream table's life sees few
-    prepared: dict[tuple[tuple[tuple[str, Change], ...], frozenset[str]], Prepared] = field(default_factory=dict)
+    prepared: dict[tuple[tuple[tuple[str, Change], ...], Sizes], Prepared] = field(default_factory=dict)
 
 
 class Plans:
@@ -314,27 +344,24 @@ class Plans:
         functions = known.plan.functions
         return not functions or self._compute.meaning(functions) == known.plan.meaning
 
-    def prepared(
-        self, table: StreamTable, changes: Mapping[str, Change], large: frozenset[str] = frozenset()
-    ) -> Prepared:
-        """The statements for these changes; made once, because making them costs more than sending them.
-
-        `large` are the sources that Spark had better not read twice, nor bring to others.
-        """
+    def prepared(self, table: StreamTable, changes: Mapping[str, Change], sizes: Sizes | None = None) -> Prepared:
+        """The statements for these changes; made once, because making them costs more than sending them."""
+        sizes = sizes or Sizes()
         plan = self.plan_of(table)
         if plan.kept is None:
             raise InternalError("a query that can only be recomputed has no change")
         with self._lock:
             known = self._known[table.id]
-        key = tuple(sorted(changes.items())), large
+        key = tuple(sorted(changes.items())), sizes
         found = known.prepared.get(key)
         if found is None:
             statements = bind(plan.kept, changes)
-            first = None if statements.first is None else rendered(statements.first, large=large)
-            change = rendered(statements.change, large=large)
+            first = None if statements.first is None else rendered(statements.first, sizes=sizes)
+            change = rendered(statements.change, sizes=sizes)
             may_grow = bool(statements.whole_relations)
-            shortcut = None if statements.shortcut is None else rendered(statements.shortcut, large=large)
-            found = Prepared(statements, first, change, statements.reads, may_grow, shortcut, bool(large))
+            shortcut = None if statements.shortcut is None else rendered(statements.shortcut, sizes=sizes)
+            reads = columns_by_leaf(*(query.tree for query in (shortcut, first, change) if query and query.tree))
+            found = Prepared(statements, first, change, reads, may_grow, shortcut)
             known.prepared[key] = found
         return found
 

@@ -8,11 +8,11 @@ from engine.algebra.nodes import Leaf, Role
 from engine.compile.places import view_name
 from engine.errors import InternalError
 from engine.failpoints import FAILPOINTS, Failpoint
-from engine.lake import tables
+from engine.lake import lookups, tables
 from engine.records import Column
 from engine.refresh.job import Differential, Job
 from engine.refresh.observe import SourceMove
-from engine.refresh.plans import Plans
+from engine.refresh.plans import Plans, Sizes
 from engine.refresh.siblings import wanted_by_siblings
 
 
@@ -24,7 +24,7 @@ def prepare(
         changes = {move.name: move.change for move in moves}
         prepared = plans.prepared(job.table, changes)
         if large := _large(job, prepared.statements.whole_relations):
-            prepared = plans.prepared(job.table, changes, large)
+            prepared = plans.prepared(job.table, changes, Sizes(large, _looked_up(job, large)))
     by_name = {move.name: move for move in moves}
     rows_read: dict[str, int | None] = {}
     with job.phases.phase("read change"):
@@ -56,6 +56,14 @@ def _large(job: Job, names: frozenset[str]) -> frozenset[str]:
     most = job.settings.refresh.large_source_mb * 1024 * 1024
     sizes = {name: tables.size_bytes(job.paths[name], job.chosen[name].version) for name in names}
     return frozenset(name for name, size in sizes.items() if size is not None and size > most)
+
+
+def _looked_up(job: Job, large: frozenset[str]) -> frozenset[str]:
+    def is_possible(name: str) -> bool:
+        used = [column.name for column in job.plan.used_columns[name]]
+        return lookups.is_possible(job.paths[name], job.chosen[name].version, used, job.settings.refresh.lookup_mb)
+
+    return frozenset(filter(is_possible, large))
 
 
 def _read_change(job: Job, move: SourceMove, siblings: tuple[str, ...] | None) -> int | None:

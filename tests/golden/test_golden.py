@@ -5,6 +5,8 @@ Spark's SQL. `rules/*.golden` show one rule of the optimizer, before and after, 
 rule on more operators. The upper part of each file is written by hand, in the format of tests/views; the lower one by
 `pytest --update-golden`.
 
+`large/*.golden` show a statement over large sources that have all changed: what is computed first, and what is left.
+
 Every rule's before and after are also run on DuckDB, in every file: they must give the same rows.
 """
 
@@ -24,6 +26,7 @@ from engine.compile.optimize import PLAN_RULES, STATEMENT_RULES
 from engine.compile.pipeline import Request, compile_query
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
+from engine.compile.steps import in_steps
 from tests.support.duck_analyzer import DuckAnalyzer
 from tests.support.fake_lake import FakeLake, FakeStreamTable
 from tests.support.multisets import same_rows, written
@@ -33,6 +36,7 @@ HERE = Path(__file__).parent
 CUT = "======== below: written by pytest --update-golden ========\n"
 COMPILE = sorted((HERE / "compile").glob("*.golden"))
 RULES = sorted((HERE / "rules").glob("*.golden"))
+LARGE = sorted((HERE / "large").glob("*.golden"))
 
 
 @pytest.mark.parametrize("path", COMPILE, ids=lambda path: path.stem)
@@ -47,7 +51,13 @@ def test_rule(path: Path) -> None:
     compare(path, given, "\n".join(before_and_after(test, rule_of(path))))
 
 
-@pytest.mark.parametrize("path", COMPILE + RULES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", LARGE, ids=lambda path: path.stem)
+def test_large_sources(path: Path) -> None:
+    test, given = read(path)
+    compare(path, given, "\n".join(steps(test)))
+
+
+@pytest.mark.parametrize("path", COMPILE + RULES + LARGE, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_rules_keep_the_rows(path: Path) -> None:
     test, _ = read(path)
     lake, view = populated(test)
@@ -56,11 +66,14 @@ def test_rules_keep_the_rows(path: Path) -> None:
     statements = bind(view.kept, lake.kinds)
     if statements.first is not None:
         view.materialize_net(statements.first)
-    for picture in (*view.plan.pictures, *statements.pictures):
-        if isinstance(picture.given, Node) and isinstance(picture.left, Node):
-            before, after = lake.evaluate(picture.given), lake.evaluate(picture.left)
+    pictures = [(picture.name, picture.given, picture.left) for picture in (*view.plan.pictures, *statements.pictures)]
+    large = frozenset(view.plan.sources)
+    narrowed = [("large", tree, in_steps(tree, large=large).whole) for tree in statements.trees]
+    for name, given, left in (*pictures, *narrowed):
+        if isinstance(given, Node) and isinstance(left, Node):
+            before, after = lake.evaluate(given), lake.evaluate(left)
             assert same_rows(before, after), (
-                f"{picture.name} changed the rows\n  before\n{written(before)}\n  after\n{written(after)}"
+                f"{name} changed the rows\n  before\n{written(before)}\n  after\n{written(after)}"
             )
 
 
@@ -141,6 +154,15 @@ def before_and_after(test: ViewTest, rule: str) -> Iterator[str]:
             yield f"---- {picture.name}: before\n{show(picture.given)}\n"
             yield f"---- {picture.name}: after\n{show(picture.left)}\n"
     assert shown, f"{rule} changes nothing here"
+
+
+def steps(test: ViewTest) -> Iterator[str]:
+    plan = planned(test)
+    statements = bind_statements(plan, dict.fromkeys(plan.sources, Change.MIXED))
+    cut = in_steps(statements.usual.trees[0], large=frozenset(plan.sources))
+    for step in cut.before:
+        yield f"---- {step.leaf}{', few rows' if step.is_few else ''}\n{show(step.tree)}\n"
+    yield f"---- what is left\n{show(cut.last)}\n"
 
 
 def compare(path: Path, given: str, made: str) -> None:

@@ -60,7 +60,12 @@ def written_change(change: Iterable[tuple[int, Row]]) -> str:
 def _order(row: Row) -> tuple[tuple[bool, str, float], ...]:
     """Exact columns before floats, so that noise in a float does not change who stands beside whom."""
     exact = tuple((value is None, str(value), 0.0) for value in row if not isinstance(value, float))
-    return exact + tuple((False, "", value) for value in row if isinstance(value, float))
+    return exact + tuple(_order_of_float(value) for value in row if isinstance(value, float))
+
+
+def _order_of_float(value: float) -> tuple[bool, str, float]:
+    """NaN is neither more nor less than anything, and would leave the others in any order."""
+    return (True, "", 0.0) if math.isnan(value) else (False, "", value)
 
 
 def _same_row(one: Row, other: Row) -> bool:

@@ -14,11 +14,11 @@ from engine.algebra.trees import leaves
 from engine.compile.functions import Kind
 from engine.compile.render import render
 from engine.compile.steps import in_steps
-from engine.lake import meaning, opinion, queries, sql_functions, views
-from engine.lake.compute import QueryStep
+from engine.lake import meaning, opinion, sql_functions, views
 from engine.lake.opinion import Opinion
 from engine.lake.session import SparkHost
 from engine.lake.sql_functions import SqlFunction
+from engine.lake.steps import QueryStep, shown
 from engine.records import Column
 from tests.support.duck_analyzer import Relations
 from tests.support.fake_lake import FakeLake, duck_type, quoted, table_of
@@ -96,7 +96,7 @@ class SparkLake(FakeLake):
             self._show(table_of(leaf.leaf), str(leaf.leaf))
         steps = in_steps(tree, large=self._large)
         before = [QueryStep(str(each.leaf), render(each.tree), each.is_few) for each in steps.before]
-        with queries.steps(self.session, before, "a test"):
+        with shown(self.session, before, "a test", small=True):
             return self._run(render(steps.last), tree.columns)
 
     def recompute(self, query: str, columns: Sequence[Column]) -> list[Row]:

@@ -134,5 +134,7 @@ def test_multisets() -> None:
     assert not same_rows([(1, "a")], [(1, "a"), (1, "a")])
     assert same_rows([("a", 0.1 + 0.2), ("b", None)], [("b", None), ("a", 0.3)])
     assert not same_rows([("a", 0.3)], [("a", 0.300001)])
+    nan = float("nan")
+    assert same_rows([(-1.6e-17,), (nan,), (nan,)], [(nan,), (-1.5e-17,), (nan,)])
     assert not same_rows([(Decimal("0.1"),)], [(Decimal("0.10000000001"),)])
     assert net_change([(1,), (1,), (2,)], [(1,), (3,)]) == [(-1, (1,)), (-1, (2,)), (1, (3,))]

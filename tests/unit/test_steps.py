@@ -6,8 +6,9 @@ from engine.algebra.nodes import Exists, InnerJoin, Leaf, Node, OuterJoin, Outpu
 from engine.algebra.scalars import col, eq
 from engine.algebra.trees import leaves
 from engine.compile.bind import Change, bind
+from engine.compile.few import follows_change
 from engine.compile.pipeline import Request, compile_query
-from engine.compile.steps import follows_change, in_steps, written_out
+from engine.compile.steps import in_steps, written_out
 from engine.records import Column
 from tests.support.duck_analyzer import DuckAnalyzer
 

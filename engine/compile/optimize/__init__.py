@@ -14,6 +14,7 @@ from engine.algebra.nodes import Node
 from engine.compile.optimize.drop_guards import drop_guards
 from engine.compile.optimize.grow_from_change import grow_from_change
 from engine.compile.optimize.merge_projects import merge_projects
+from engine.compile.optimize.outer_to_inner import outer_to_inner
 from engine.compile.optimize.prune_columns import prune_columns
 from engine.compile.optimize.prune_empty import prune_empty
 from engine.compile.optimize.push_filters import push_filters
@@ -27,6 +28,8 @@ Rule = Callable[[Node], Node]
 PLAN_RULES: tuple[Rule, ...] = (
     merge_projects,  # first: derived tables leave projections between operators that belong together
     push_filters,  # a filter below a join makes the change small before anything else looks at it
+    outer_to_inner,  # where filters ended up, it is known which rows without a partner they refuse
+    push_filters,  # a join that became an inner one lets them further down, and among its conditions
     merge_projects,  # filters that moved leave projections next to each other
     prune_columns,  # then what the filters still need is known
 )

@@ -14,16 +14,16 @@ from engine.algebra.trees import leaves, rewrite
 
 
 def grow_from_change(root: Node) -> Node:
-    return rewrite(root, lambda node: _reorder(node) if isinstance(node, InnerJoin) else node)
+    return rewrite(root, lambda node: grown(node) if isinstance(node, InnerJoin) else node)
 
 
-def _reorder(node: InnerJoin) -> Node:
+def grown(node: InnerJoin) -> Node:
     ordered = _connected_first(node.members, node.conditions)
     if all(mine is other for mine, other in zip(ordered, node.members, strict=True)):
         return node
-    grown = replace(node, members=ordered)
+    joined = replace(node, members=ordered)
     kept = tuple(Output(column.name, col(column.name), column.type) for column in node.columns)
-    return Project(grown, kept)
+    return Project(joined, kept)
 
 
 def _connected_first(members: tuple[Node, ...], conditions: tuple[Scalar, ...]) -> tuple[Node, ...]:

@@ -6,8 +6,7 @@ to be equal to them. So the other sides of a join are read only for keys that oc
 
 from __future__ import annotations
 
-from sqlglot import exp
-
+from engine.algebra.equalities import equal_columns
 from engine.algebra.nodes import (
     Aggregate,
     Exists,
@@ -22,45 +21,47 @@ from engine.algebra.nodes import (
     UnionAll,
     Window,
 )
-from engine.algebra.scalars import Scalar, col
+from engine.algebra.scalars import col
 from engine.algebra.trees import rewrite
-from engine.algebra.types import is_equal_the_same
 from engine.compile.differentiate.touched import Pairs
 
 
 def push_touched_keys(root: Node) -> Node:
-    return rewrite(root, lambda node: _push(node) if isinstance(node, SemiJoin) else node)
+    return rewrite(root, lambda node: pushed(node) if isinstance(node, SemiJoin) else node)
 
 
-def _push(node: SemiJoin) -> Node:
+def pushed(node: SemiJoin) -> Node:
+    """As far down as it goes."""
     source, touched, pairs = node.input, node.touched, node.pairs
     wanted = frozenset().union(*(scalar.columns for scalar, _ in pairs))
     if not wanted:
         return node  # a row over everything is there or not, and is not made of fewer rows
     match source:
         case Filter() | Explode() | Repeat() | Exists() if wanted <= source.inputs[0].names:
-            return source.with_inputs((_push(SemiJoin(source.inputs[0], touched, pairs)), *source.inputs[1:]))
+            return source.with_inputs((pushed(SemiJoin(source.inputs[0], touched, pairs)), *source.inputs[1:]))
         case Project(input=below, outputs=outputs):
             values = {output.name: output.scalar for output in outputs}
             moved = tuple((scalar.substitute(values), name) for scalar, name in pairs)
-            return Project(_push(SemiJoin(below, touched, moved)), outputs)
+            return Project(pushed(SemiJoin(below, touched, moved)), outputs)
         case Window() if wanted <= frozenset(source.partition):
-            return source.with_inputs((_push(SemiJoin(source.input, touched, pairs)),))
+            return source.with_inputs((pushed(SemiJoin(source.input, touched, pairs)),))
         case Aggregate() if wanted <= {key.name for key in source.keys}:
             keys = {key.name: key.scalar for key in source.keys}
             moved = tuple((scalar.substitute(keys), name) for scalar, name in pairs)
-            return source.with_inputs((_push(SemiJoin(source.input, touched, moved)),))
+            return source.with_inputs((pushed(SemiJoin(source.input, touched, moved)),))
         case OuterJoin(full=False) if wanted <= source.left.names:
-            return source.with_inputs((_push(SemiJoin(source.left, touched, pairs)), source.right))
+            return source.with_inputs((pushed(SemiJoin(source.left, touched, pairs)), source.right))
         case UnionAll():
-            return UnionAll(tuple(_push(SemiJoin(each, touched, _for(source, each, pairs))) for each in source.members))
+            return UnionAll(
+                tuple(pushed(SemiJoin(each, touched, _for(source, each, pairs))) for each in source.members)
+            )
         case InnerJoin(members=members, conditions=conditions):
             known = [_known_to(member, pairs, source) for member in members]
             index = max(range(len(members)), key=lambda each: len(known[each]))
             if not known[index]:
                 return node
-            pushed = _push(SemiJoin(members[index], touched, known[index]))
-            joined = InnerJoin((*members[:index], pushed, *members[index + 1 :]), conditions)
+            cut_down = pushed(SemiJoin(members[index], touched, known[index]))
+            joined = InnerJoin((*members[:index], cut_down, *members[index + 1 :]), conditions)
             # a member that has some of the keys is cut down by these, and what comes out by all of them
             return joined if len(known[index]) == len(pairs) else SemiJoin(joined, touched, pairs)
         case _:
@@ -69,23 +70,11 @@ def _push(node: SemiJoin) -> Node:
 
 def _known_to(member: Node, pairs: Pairs, join: InnerJoin) -> Pairs:
     """The keys that a member has, by itself or as what the join says to be equal to them."""
-    equal = {column: col(other) for column, other in _equalities(join) if other in member.names}
+    equal = {
+        column: col(other) for column, other in equal_columns(join.conditions, join.types) if other in member.names
+    }
     found = ((scalar if scalar.columns <= member.names else scalar.substitute(equal), name) for scalar, name in pairs)
     return tuple((scalar, name) for scalar, name in found if scalar.columns <= member.names)
-
-
-def _equalities(join: InnerJoin) -> list[tuple[str, str]]:
-    """Columns that are the same in every row of it, both ways."""
-    found = []
-    for condition in join.conditions:
-        tree = condition.tree
-        if isinstance(tree, exp.EQ | exp.NullSafeEQ):
-            one, other = Scalar(tree.this).as_column, Scalar(tree.expression).as_column
-            if one is None or other is None or join.types[one] != join.types[other]:
-                continue
-            if is_equal_the_same(join.types[one]):
-                found += [(one, other), (other, one)]
-    return found
 
 
 def _for(union: UnionAll, member: Node, pairs: Pairs) -> Pairs:

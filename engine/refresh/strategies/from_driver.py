@@ -48,7 +48,7 @@ def _net_change(work: Differential, first: Query) -> pa.Table:
 def _collected(work: Differential, query: Query) -> pa.Table:
     job = work.job
     doing = f"computing the change of {job.table.name}"
-    small = work.rows_in <= queries.SMALL_ROWS and not work.prepared.reads_much
+    small = work.rows_in <= queries.SMALL_ROWS
     if not work.prepared.may_grow:
         return job.compute.collect(query, doing, small=small)
     found = job.compute.collect_at_most(query, job.settings.refresh.max_driver_delta_rows, doing, small=small)

@@ -1,0 +1,274 @@
+"""Where sources are large: what is asked of one for some keys is read once, for all of these keys.
+
+A statement asks a source for the keys of several changes, as it is now and as it was, once for each term of a join. All
+these rows are among those that have any of the keys; and what it was is what it is, without what came and with what
+went. So one reading serves them all, where they ask by the same columns.
+
+Keys may be computed of rows that are themselves to be read by them. Then they are traced to where they come from, in
+the end to a change: the lines of changed orders have the keys of changed orders. That may be more of them than are
+asked for, and everybody still takes only what he asks for. Who asks for keys that cannot be traced is served by a later
+reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from engine.algebra.comparable import comparable
+from engine.algebra.equalities import equal_columns
+from engine.algebra.nodes import (
+    WEIGHT,
+    Aggregate,
+    Exists,
+    Explode,
+    Filter,
+    InnerJoin,
+    Leaf,
+    Node,
+    OuterJoin,
+    Output,
+    Project,
+    Repeat,
+    Role,
+    Scan,
+    SemiJoin,
+    UnionAll,
+    Window,
+    keep,
+)
+from engine.algebra.scalars import cast, col, gt, lit, neg
+from engine.algebra.trees import consolidate, nodes_of, rewrite, weighted
+from engine.compile.differentiate.touched import touched_values
+from engine.compile.few import follows_change
+from engine.compile.keyed_reads import KeyedRead, Place, keyed_read, own_names
+
+
+def gather(root: Node, large: frozenset[str], looked_up: frozenset[str]) -> Node:
+    """The same rows. `large` are names of leaves, `looked_up` those that are asked for keys in any case."""
+    asked = [each for node in nodes_of(root) if (each := _asked(node, large)) is not None]
+    return rewrite(_Gathering(asked).of(root), lambda node: _without_idle_keys(node, looked_up)) if asked else root
+
+
+@dataclass(eq=False)
+class _Reading:
+    """What serves all who ask a source by the same columns."""
+
+    place: Place
+    asked: list[KeyedRead] = field(default_factory=list)
+    #: None as long as nobody knows the keys
+    now: SemiJoin | None = None
+    before: Node | None = None
+
+    @property
+    def saves(self) -> bool:
+        return len(self.asked) > 1
+
+    @property
+    def types(self) -> dict[str, str]:
+        """All that is asked for, with types."""
+        return {name: type_ for each in self.asked for _, name, type_ in each.scan.fields}
+
+    def of_keys(self, keys: Node) -> SemiJoin:
+        """The source as it is, under its own names."""
+        name, by = self.place
+        touched, pairs = touched_values(keys, {own: col(own) for own in by}, self.types)
+        scan = Scan(Leaf(Role.NEW, name), tuple((own, own, type_) for own, type_ in self.types.items()))
+        return SemiJoin(scan, touched, pairs)
+
+    def as_it_was(self, now: SemiJoin) -> Node:
+        """Without what came, and with what went."""
+        name, _ = self.place
+        change = Scan(
+            Leaf(Role.DELTA, name), (*((c.name, c.name, c.type) for c in now.columns), (WEIGHT, WEIGHT, "int"))
+        )
+        taken_back = Output(WEIGHT, neg(col(WEIGHT)), "int")
+        undone = Project(SemiJoin(change, now.touched, now.pairs), (*keep(now.columns), taken_back))
+        left = Filter(consolidate(UnionAll((weighted(now, 1), undone))), gt(col(WEIGHT), lit(0)))
+        times = Output(WEIGHT, cast(col(WEIGHT), "bigint"), "bigint")
+        return Repeat(Project(left, (*keep(now.columns), times)), WEIGHT)
+
+
+def _asked(node: Node, large: frozenset[str]) -> KeyedRead | None:
+    found = keyed_read(node, large)
+    if found is not None and found.is_old and not all(_can_be_netted(type_) for _, _, type_ in found.scan.fields):
+        return None
+    return found
+
+
+def _can_be_netted(type_: str) -> bool:
+    return comparable(col("x"), type_) is not None
+
+
+#: columns of a tree that have all values in question
+_Origin = tuple[Node, tuple[str, ...]]
+
+
+class _Gathering:
+    """Rebuilds a tree in which the sources that are asked several times are read once."""
+
+    def __init__(self, asked: list[KeyedRead]) -> None:
+        readings = {each.place: _Reading(each.place) for each in asked}
+        served = [each.by_fewest_columns(readings) for each in asked]
+        for each in served:
+            readings[each.place].asked.append(each)
+        self._asked = {id(each.node): each for each in served}
+        self._serves = {id(each.node): readings[each.place] for each in served}
+        #: those whose keys are looked for
+        self._under_way: list[_Reading] = []
+        #: what was made of a node, with the node itself, so that no other one gets its id
+        self._done: dict[int, tuple[Node, Node]] = {}
+        self._inside: dict[int, frozenset[int]] = {}
+
+    def of(self, node: Node) -> Node:
+        known = self._done.get(id(node))
+        if known is None:
+            asked = self._asked.get(id(node))
+            rows = None if asked is None else self._rows(asked)
+            made = node.with_inputs(tuple(self.of(each) for each in node.inputs))
+            if rows is not None:
+                made = made.with_inputs((rows, *made.inputs[1:]))
+            known = self._done[id(node)] = node, made
+        return known[1]
+
+    def _rows(self, asked: KeyedRead) -> Node | None:
+        """What is asked, and perhaps more, under the names of the tree. None: it is read by itself."""
+        reading = self._reading(asked)
+        if reading is None or reading.now is None:
+            return None
+        rows: Node = reading.now
+        if asked.is_old:
+            rows = reading.before = reading.before or reading.as_it_was(reading.now)
+        return Project(rows, tuple(Output(name, col(own), type_) for name, own, type_ in asked.scan.fields))
+
+    def _reading(self, asked: KeyedRead) -> _Reading | None:
+        """The one that serves it, once that is known."""
+        reading = self._serves[id(asked.node)]
+        if reading in self._under_way:
+            return None
+        if reading.now is None and reading.saves:
+            self._find_keys(reading)
+            return self._reading(asked)
+        return reading if reading.saves else None
+
+    def _find_keys(self, reading: _Reading) -> None:
+        self._under_way.append(reading)
+        found = [(each, self._origins(each.node.touched, each.keys)) for each in reading.asked]
+        self._under_way.remove(reading)
+        reading.asked = [each for each, origins in found if origins is not None]
+        rest = [each for each, origins in found if origins is None]
+        # each reading serves somebody, so that this has an end
+        later = [_Reading(reading.place, rest)] if reading.asked else [_Reading(reading.place, [each]) for each in rest]
+        for other in later:
+            self._serves.update((id(each.node), other) for each in other.asked)
+        if reading.saves:
+            keys = {(_known_by(node), names): node for _, origins in found for node, names in origins or ()}
+            reading.now = reading.of_keys(self._together(reading, keys))
+
+    def _together(self, reading: _Reading, keys: Mapping[tuple[object, tuple[str, ...]], Node]) -> Node:
+        _, by = reading.place
+        parts = []
+        for (_, names), node in keys.items():
+            pairs = zip(by, names, strict=True)
+            parts.append(Project(node, tuple(Output(own, col(name), reading.types[own]) for own, name in pairs)))
+        return UnionAll(tuple(parts)) if len(parts) > 1 else parts[0]
+
+    def _origins(self, node: Node, names: tuple[str, ...]) -> list[_Origin] | None:
+        """What has all values of these columns, and can be computed first. None where that would be too many."""
+        if isinstance(node, Scan) and node.leaf.role is Role.DELTA:
+            return [_of_change(node.leaf, tuple(own_names(node)[name] for name in names), node)]
+        if not follows_change(node):
+            return None
+        if self._is_free(node, frozenset()):
+            return [(self.of(node), names)]
+        match node:
+            case SemiJoin(touched=touched, pairs=pairs):
+                keys = {scalar.as_column: key for scalar, key in pairs}
+                if all(name in keys for name in names):
+                    return self._below(touched, tuple(keys[name] for name in names))
+                asked = self._asked.get(id(node))
+                return self._below(node.input, names) if asked is None else self._of_asked(asked, names)
+            case Project(input=below, outputs=outputs):
+                return self._below(below, _passed(outputs, names))
+            case Aggregate(input=below, keys=keys):
+                return self._below(below, _passed(keys, names))
+            case Filter() | Exists() | Repeat() | Explode() | Window() | OuterJoin(full=False):
+                return self._below(node.inputs[0], names)
+            case UnionAll(members=members):
+                at = [[c.name for c in node.columns].index(name) for name in names]
+                found = [self._origins(each, tuple(each.columns[place].name for place in at)) for each in members]
+                return None if None in found else [origin for part in found for origin in part or ()]
+            case InnerJoin(members=members):
+                equal = equal_columns(node.conditions, node.types)
+                for member in members:
+                    own = {one: two for one, two in equal if two in member.names} | {n: n for n in member.names}
+                    if (origins := self._below(member, tuple(own.get(name) for name in names))) is not None:
+                        return origins
+        return None
+
+    def _below(self, below: Node, names: tuple[str | None, ...]) -> list[_Origin] | None:
+        there = tuple(name for name in names if name in below.names)
+        return self._origins(below, there) if len(there) == len(names) else None
+
+    def _of_asked(self, asked: KeyedRead, names: tuple[str, ...]) -> list[_Origin] | None:
+        """Other columns than the keys, of what is read by these."""
+        reading = self._reading(asked)
+        if reading is None or reading.now is None:
+            return None
+        owns = tuple(own_names(asked.scan)[name] for name in names)
+        if not asked.is_old:
+            return [(reading.now, owns)]
+        return [(reading.now, owns), _of_change(Leaf(Role.DELTA, asked.scan.leaf.name), owns, reading.now)]
+
+    def _is_free(self, node: Node, seen: frozenset[_Reading]) -> bool:
+        """Can it be computed without what is under way?"""
+        for each in self._asked_inside(node):
+            reading = self._serves[each]
+            if reading in self._under_way:
+                return False
+            if reading.now is None and reading not in seen:
+                others = seen | {reading}
+                if not all(self._is_free(asked.node.touched, others) for asked in reading.asked):
+                    return False
+        return True
+
+    def _asked_inside(self, node: Node) -> frozenset[int]:
+        """Whoever asks in this subtree."""
+        known = self._inside.get(id(node))
+        if known is None:
+            own = frozenset((id(node),)) if id(node) in self._asked else frozenset[int]()
+            known = self._inside[id(node)] = own.union(*map(self._asked_inside, node.inputs))
+        return known
+
+
+def _without_idle_keys(node: Node, looked_up: frozenset[str]) -> Node:
+    """Where nobody shared the reading of a join's input, the join itself brings the keys to it."""
+    if not isinstance(node, InnerJoin):
+        return node
+    return node.with_inputs(tuple(_without_keys_of(node.members, each, looked_up) for each in node.members))
+
+
+def _without_keys_of(members: tuple[Node, ...], node: Node, looked_up: frozenset[str]) -> Node:
+    match node:
+        case Filter() | Project():
+            return node.with_inputs((_without_keys_of(members, node.inputs[0], looked_up),))
+        case SemiJoin(input=Scan(leaf=leaf) as scan, touched=Aggregate(input=Project(input=small))):
+            return scan if leaf.name not in looked_up and any(small is each for each in members) else node
+        case _:
+            return node
+
+
+def _passed(outputs: tuple[Output, ...], names: tuple[str, ...]) -> tuple[str | None, ...]:
+    """The columns below that these are, as they are."""
+    below = {output.name: output.scalar.as_column for output in outputs}
+    return tuple(below.get(name) for name in names)
+
+
+def _of_change(leaf: Leaf, owns: tuple[str, ...], typed: Node) -> _Origin:
+    """Under the source's own names, so that what is asked twice is known to be the same."""
+    types = {own: type_ for _, own, type_ in typed.fields} if isinstance(typed, Scan) else typed.types
+    return Scan(leaf, tuple((own, own, types[own]) for own in owns)), owns
+
+
+def _known_by(node: Node) -> object:
+    return node if isinstance(node, Scan) else id(node)

@@ -1,0 +1,70 @@
+"""What is computed before a statement that reads it: kept under its name, for as long as the statement needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.lake import failures, lookups, queries
+from engine.lake.lookups import Lookup
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class QueryStep:
+    view: str
+    sql: str
+    #: most likely few rows, whose number is worth knowing
+    is_few: bool = False
+    #: does it read more than one task should?
+    reads_much: bool = False
+    #: the same rows, where nobody but Spark has to look for them
+    lookup: Lookup | None = None
+
+
+@contextmanager
+def shown(session: SparkSession, steps: Iterable[QueryStep], doing: str, *, small: bool) -> Iterator[bool]:
+    """Runs each and shows its rows under its name, for as long as the block lasts. Frames made in it keep them.
+
+    Tells whether a small change came to few rows everywhere.
+    """
+    names: list[str] = []
+    try:
+        for step in steps:
+            found = None if step.lookup is None else lookups.rows(session, step.lookup, doing)
+            if found is None:
+                queries.tune(session, small=small and not step.reads_much)
+                kept, is_few = _computed(session, step, doing)
+            else:
+                kept, is_few = queries.local_relation(session, found), found.num_rows <= queries.SMALL_ROWS
+            kept.createOrReplaceTempView(step.view)
+            names.append(step.view)
+            small = small and is_few
+        yield small
+    finally:
+        for name in names:
+            session.catalog.dropTempView(name)
+
+
+def _computed(session: SparkSession, step: QueryStep, doing: str) -> tuple[DataFrame, bool]:
+    """Few rows become a local relation, whose size Spark knows. Checkpoints otherwise, as what is cached still drags
+    its plan along, to be looked at each time.
+    """
+    frame = queries.run(session, step.sql, doing)
+    rows = None
+    if step.is_few and not any(word in type_ for _, type_ in frame.dtypes for word in _LOST_IN_ARROW):
+        rows = queries.collect_at_most(frame, queries.SMALL_ROWS, doing)
+    try:
+        if rows is not None:
+            return queries.local_relation(session, rows, frame.schema), True
+        return frame.localCheckpoint(eager=True), False
+    except Exception as error:
+        raise failures.typed(error, doing) from error
+
+
+#: types whose values do not come back as they were
+_LOST_IN_ARROW = ("variant", "interval", "void", "time(")
