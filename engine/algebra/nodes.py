@@ -399,6 +399,8 @@ class SemiJoin(Node):
     touched: Node
     #: (scalar over input, column of touched)
     pairs: tuple[tuple[Scalar, str], ...]
+    #: the other rows would make no difference: it only saves reading them
+    only_saves: bool = False
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

@@ -125,6 +125,9 @@ class _Gathering:
         if known is None:
             asked = self._asked.get(id(node))
             rows = None if asked is None else self._rows(asked)
+            if rows is not None and asked is not None and asked.node.only_saves:
+                known = self._done[id(node)] = node, rows
+                return rows
             made = node.with_inputs(tuple(self.of(each) for each in node.inputs))
             if rows is not None:
                 made = made.with_inputs((rows, *made.inputs[1:]))
@@ -245,15 +248,15 @@ def _without_idle_keys(node: Node, looked_up: frozenset[str]) -> Node:
     """Where nobody shared the reading of a join's input, the join itself brings the keys to it."""
     if not isinstance(node, InnerJoin):
         return node
-    return node.with_inputs(tuple(_without_keys_of(node.members, each, looked_up) for each in node.members))
+    return node.with_inputs(tuple(_without_keys_of(each, looked_up) for each in node.members))
 
 
-def _without_keys_of(members: tuple[Node, ...], node: Node, looked_up: frozenset[str]) -> Node:
+def _without_keys_of(node: Node, looked_up: frozenset[str]) -> Node:
     match node:
         case Filter() | Project():
-            return node.with_inputs((_without_keys_of(members, node.inputs[0], looked_up),))
-        case SemiJoin(input=Scan(leaf=leaf) as scan, touched=Aggregate(input=Project(input=small))):
-            return scan if leaf.name not in looked_up and any(small is each for each in members) else node
+            return node.with_inputs((_without_keys_of(node.inputs[0], looked_up),))
+        case SemiJoin(input=Scan(leaf=leaf) as scan, only_saves=True) if leaf.name not in looked_up:
+            return scan
         case _:
             return node
 

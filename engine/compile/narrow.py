@@ -13,7 +13,7 @@ from dataclasses import replace
 from engine.algebra.equalities import equal_columns
 from engine.algebra.nodes import Exists, Filter, InnerJoin, Node, OuterJoin, Project, Role, Scan, SemiJoin
 from engine.algebra.scalars import Scalar, col
-from engine.algebra.trees import leaves, nodes_of
+from engine.algebra.trees import leaves, nodes_of, rewrite
 from engine.compile.differentiate.touched import touched_values
 from engine.compile.few import follows_change, reads_any
 from engine.compile.optimize.grow_from_change import grown
@@ -22,6 +22,7 @@ from engine.compile.optimize.push_touched_keys import pushed
 
 def narrow(root: Node, large: frozenset[str], looked_up: frozenset[str]) -> Node:
     """The same rows. `large` are names of leaves, `looked_up` those that had better be asked for keys in any case."""
+    root = rewrite(root, lambda node: _link_by_link(node, large))
     often = _read_often(root, large) | looked_up
     whole = _asked_for_whole(root, large, often)
     #: with the node itself, so that no other one gets its id
@@ -110,7 +111,7 @@ def _with_keys(other: Node, small: Node, pairs: tuple[tuple[str, str], ...]) -> 
     keys = {one: col(one) for one, _ in pairs}
     touched, compared = touched_values(small, keys, small.types)
     names = {scalar.as_column: name for scalar, name in compared}
-    return SemiJoin(other, touched, tuple((col(two), names[one]) for one, two in pairs))
+    return SemiJoin(other, touched, tuple((col(two), names[one]) for one, two in pairs), only_saves=True)
 
 
 def _asked_for_whole(root: Node, large: frozenset[str], often: frozenset[str]) -> frozenset[int]:

@@ -133,7 +133,8 @@ def _cut(
     for node in nodes:
         seen = node.with_inputs(tuple(seen_as[id(child)] for child in node.inputs))
         came_from[id(seen)] = id(node)
-        is_few = reads_any(node, large) and follows_change(node)
+        # what reads nothing large itself is no more than was read before it
+        is_few = bool(large) and (follows_change(node) or not reads_any(seen, large))
         # what is left of it once the steps so far are computed
         asks_much = reads_any(seen, large)
         again = uses[id(node)] > 1 and (is_few or isinstance(node, Aggregate))

@@ -65,7 +65,7 @@ def read(
         frame = found.frame
         if found.rows is not None:
             frame = queries.local_relation(session, found.rows, _view_schema(path, summary.upto_version, columns))
-        frame.createOrReplaceTempView(as_view)
+        queries.show(session, as_view, frame, found.rows)
     except Exception as error:
         raise failures.typed(error, f"Reading the changes of {path}") from error
     counted = None if found.rows is None else found.rows.num_rows

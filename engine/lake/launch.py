@@ -35,6 +35,8 @@ DEFAULTS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     # a version's files are listed by name, which needs no job to look for them
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+    # of compiled code: a hundred, the default, are those of a few stream tables, and compiling takes long
+    "spark.sql.codegen.cache.maxEntries": "5000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # PySpark looks for the caller's line at each call otherwise
     "spark.python.sql.dataFrameDebugging.enabled": "false",

@@ -43,6 +43,8 @@ class Lookup:
     by: tuple[str, ...]
     #: a query; NULL is a key like any other
     keys: str
+    #: views and columns of them that together are the keys, where these are not computed
+    parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def is_possible(path: str, version: int, columns: Sequence[str], most_mb: int) -> bool:
@@ -60,11 +62,26 @@ def rows(session: SparkSession, lookup: Lookup, doing: str) -> pa.Table | None:
     found = _files(path, version, log.signature(path, version), tuple(own for own, _ in lookup.columns))
     if found is None:
         return None
-    keys = queries.collect_at_most(queries.run(session, lookup.keys, doing), KEYS_MAX, doing)
+    keys = _at_hand(session, lookup)
+    if keys is None:
+        keys = queries.collect_at_most(queries.run(session, lookup.keys, doing), KEYS_MAX, doing)
     try:
         return None if keys is None else _read(found, lookup, keys)
     except Exception as error:
         raise failures.typed(error, doing, path) from error
+
+
+def _at_hand(session: SparkSession, lookup: Lookup) -> pa.Table | None:
+    """The keys, where all that they are made of came from the driver. More than once is no harm."""
+    import pyarrow as pa
+
+    found = [queries.rows_behind(session, view) for view, _ in lookup.parts]
+    if not found or any(rows is None for rows in found):
+        return None
+    parts = zip((rows for rows in found if rows is not None), lookup.parts, strict=True)
+    named = [rows.select(list(columns)).rename_columns(list(lookup.by)) for rows, (_, columns) in parts]
+    keys = pa.concat_tables(named, promote_options="permissive").group_by(list(lookup.by)).aggregate([])
+    return keys if keys.num_rows <= KEYS_MAX else None
 
 
 @dataclass(frozen=True)
@@ -92,7 +109,7 @@ def _files(path: str, version: int, commit: object, columns: tuple[str, ...]) ->
         return None
     if old_days.are_possible(types) and old_days.in_files(path, names):
         return None
-    schema = to_arrow_schema(StructType.fromJson({"type": "struct", "fields": chosen}))
+    schema = to_arrow_schema(StructType.fromJson({"type": "struct", "fields": chosen}), timezone="UTC")
     return _Files(tuple(names), schema, sum(os.path.getsize(name) for name in names))
 
 

@@ -60,6 +60,32 @@ def local_relation(session: SparkSession, rows: pa.Table, schema: StructType | N
     return session.createDataFrame(rows, schema=schema)
 
 
+def show(session: SparkSession, view: str, frame: DataFrame, rows: pa.Table | None = None) -> None:
+    """`rows` are those of the frame, where the driver has them anyway; they are held as long as the view is shown."""
+    frame.createOrReplaceTempView(view)
+    held = _held(session)
+    held.pop(view, None)
+    if rows is not None:
+        held[view] = rows
+
+
+def drop(session: SparkSession, view: str) -> None:
+    _held(session).pop(view, None)
+    session.catalog.dropTempView(view)
+
+
+def rows_behind(session: SparkSession, view: str) -> pa.Table | None:
+    """What a view shows, where the driver has it."""
+    return _held(session).get(view)
+
+
+def _held(session: SparkSession) -> dict[str, pa.Table]:
+    if not hasattr(session, "_trickle_rows"):
+        session._trickle_rows = {}  # type: ignore[attr-defined]
+    found: dict[str, pa.Table] = session._trickle_rows  # type: ignore[attr-defined]
+    return found
+
+
 def collect(frame: DataFrame, doing: str) -> pa.Table:
     try:
         return frame.toArrow()

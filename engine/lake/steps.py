@@ -11,6 +11,7 @@ from engine.lake import failures, lookups, queries
 from engine.lake.lookups import Lookup
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -35,22 +36,21 @@ def shown(session: SparkSession, steps: Iterable[QueryStep], doing: str, *, smal
     names: list[str] = []
     try:
         for step in steps:
-            found = None if step.lookup is None else lookups.rows(session, step.lookup, doing)
-            if found is None:
-                queries.tune(session, small=small and not step.reads_much)
-                kept, is_few = _computed(session, step, doing)
-            else:
-                kept, is_few = queries.local_relation(session, found), found.num_rows <= queries.SMALL_ROWS
-            kept.createOrReplaceTempView(step.view)
+            rows = None if step.lookup is None else lookups.rows(session, step.lookup, doing)
+            queries.tune(session, small=small and not (step.reads_much and rows is None))
+            frame, rows = (
+                _computed(session, step, doing) if rows is None else (queries.local_relation(session, rows), rows)
+            )
+            queries.show(session, step.view, frame, rows)
             names.append(step.view)
-            small = small and is_few
+            small = small and rows is not None and rows.num_rows <= queries.SMALL_ROWS
         yield small
     finally:
         for name in names:
-            session.catalog.dropTempView(name)
+            queries.drop(session, name)
 
 
-def _computed(session: SparkSession, step: QueryStep, doing: str) -> tuple[DataFrame, bool]:
+def _computed(session: SparkSession, step: QueryStep, doing: str) -> tuple[DataFrame, pa.Table | None]:
     """Few rows become a local relation, whose size Spark knows. Checkpoints otherwise, as what is cached still drags
     its plan along, to be looked at each time.
     """
@@ -59,11 +59,12 @@ def _computed(session: SparkSession, step: QueryStep, doing: str) -> tuple[DataF
     if step.is_few and not any(word in type_ for _, type_ in frame.dtypes for word in _LOST_IN_ARROW):
         rows = queries.collect_at_most(frame, queries.SMALL_ROWS, doing)
     try:
-        if rows is not None:
-            return queries.local_relation(session, rows, frame.schema), True
-        return frame.localCheckpoint(eager=True), False
+        kept = (
+            frame.localCheckpoint(eager=True) if rows is None else queries.local_relation(session, rows, frame.schema)
+        )
     except Exception as error:
         raise failures.typed(error, doing) from error
+    return kept, rows
 
 
 #: types whose values do not come back as they were

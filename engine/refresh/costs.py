@@ -131,7 +131,7 @@ class Prices:
         )
 
 
-DIFFERENTIAL = Prices(100, 170, read=0.003, changed=0.016, scanned=0.0008, recomputed=0.005, written=0.012)
+DIFFERENTIAL = Prices(100, 170, read=0.003, changed=0.016, scanned=0.0002, recomputed=0.0005, written=0.012)
 FULL = Prices(500, 100, read=0, changed=0, scanned=0.0006, recomputed=0, written=0.0003)
 
 

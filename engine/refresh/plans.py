@@ -14,7 +14,7 @@ from engine.catalog.store import Catalog
 from engine.compile.bind import Change, Statements, bind
 from engine.compile.few import reads_any
 from engine.compile.functions import FunctionRules, Kind, VolatileFunctionPolicy
-from engine.compile.keyed_reads import KeyedRead
+from engine.compile.keyed_reads import KeyedRead, plain_columns
 from engine.compile.parse import Limits, ParsedQuery, parse
 from engine.compile.pipeline import Request, compile_query, known_sources
 from engine.compile.places import in_views
@@ -188,7 +188,8 @@ def _lookup(asked: KeyedRead, places: Places) -> Lookup:
     touched = asked.node.touched
     keys = Project(touched, tuple(Output(key, col(key), touched.types[key]) for key in asked.keys))
     columns = tuple((own, name) for name, own, _ in asked.scan.fields)
-    return Lookup(places(asked.scan.leaf).name, columns, asked.by, render(keys, places))
+    parts = tuple((places(leaf).name, names) for leaf, names in plain_columns(touched, asked.keys) or ())
+    return Lookup(places(asked.scan.leaf).name, columns, asked.by, render(keys, places), parts)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ to be equal to them. So the other sides of a join are read only for keys that oc
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.algebra.equalities import equal_columns
 from engine.algebra.nodes import (
     Aggregate,
@@ -32,40 +34,42 @@ def push_touched_keys(root: Node) -> Node:
 
 def pushed(node: SemiJoin) -> Node:
     """As far down as it goes."""
-    source, touched, pairs = node.input, node.touched, node.pairs
+    source, pairs = node.input, node.pairs
     wanted = frozenset().union(*(scalar.columns for scalar, _ in pairs))
     if not wanted:
         return node  # a row over everything is there or not, and is not made of fewer rows
     match source:
         case Filter() | Explode() | Repeat() | Exists() if wanted <= source.inputs[0].names:
-            return source.with_inputs((pushed(SemiJoin(source.inputs[0], touched, pairs)), *source.inputs[1:]))
+            return source.with_inputs((_onto(source.inputs[0], node, pairs), *source.inputs[1:]))
         case Project(input=below, outputs=outputs):
             values = {output.name: output.scalar for output in outputs}
             moved = tuple((scalar.substitute(values), name) for scalar, name in pairs)
-            return Project(pushed(SemiJoin(below, touched, moved)), outputs)
+            return Project(_onto(below, node, moved), outputs)
         case Window() if wanted <= frozenset(source.partition):
-            return source.with_inputs((pushed(SemiJoin(source.input, touched, pairs)),))
+            return source.with_inputs((_onto(source.input, node, pairs),))
         case Aggregate() if wanted <= {key.name for key in source.keys}:
             keys = {key.name: key.scalar for key in source.keys}
             moved = tuple((scalar.substitute(keys), name) for scalar, name in pairs)
-            return source.with_inputs((pushed(SemiJoin(source.input, touched, moved)),))
+            return source.with_inputs((_onto(source.input, node, moved),))
         case OuterJoin(full=False) if wanted <= source.left.names:
-            return source.with_inputs((pushed(SemiJoin(source.left, touched, pairs)), source.right))
+            return source.with_inputs((_onto(source.left, node, pairs), source.right))
         case UnionAll():
-            return UnionAll(
-                tuple(pushed(SemiJoin(each, touched, _for(source, each, pairs))) for each in source.members)
-            )
+            return UnionAll(tuple(_onto(each, node, _for(source, each, pairs)) for each in source.members))
         case InnerJoin(members=members, conditions=conditions):
             known = [_known_to(member, pairs, source) for member in members]
             index = max(range(len(members)), key=lambda each: len(known[each]))
             if not known[index]:
                 return node
-            cut_down = pushed(SemiJoin(members[index], touched, known[index]))
+            cut_down = _onto(members[index], node, known[index])
             joined = InnerJoin((*members[:index], cut_down, *members[index + 1 :]), conditions)
             # a member that has some of the keys is cut down by these, and what comes out by all of them
-            return joined if len(known[index]) == len(pairs) else SemiJoin(joined, touched, pairs)
+            return joined if node.only_saves or len(known[index]) == len(pairs) else replace(node, input=joined)
         case _:
             return node
+
+
+def _onto(below: Node, keys: SemiJoin, pairs: Pairs) -> Node:
+    return pushed(replace(keys, input=below, pairs=pairs))
 
 
 def _known_to(member: Node, pairs: Pairs, join: InnerJoin) -> Pairs:
