@@ -28,7 +28,9 @@ ROOT = Path(__file__).parents[2]
 #: what a query is taken for, and what maintains it: derived, stored, bound, made cheaper
 PLACES = (
     "engine/compile/lower", "engine/compile/differentiate", "engine/compile/keep", "engine/compile/optimize",
-    "engine/compile/bind.py", "engine/compile/steps.py", "engine/algebra/trees.py",
+    "engine/compile/bind.py", "engine/compile/steps.py", "engine/compile/narrow.py", "engine/compile/gather.py",
+    "engine/compile/keyed_reads.py",
+    "engine/algebra/trees.py", "engine/algebra/truth.py", "engine/algebra/equalities.py",
 )  # fmt: skip
 #: who looks at what a rule of the optimizer makes of a plan, and what is asked there alone
 DRAWN, CHEAPER = " as drawn", "engine/compile/optimize/"
