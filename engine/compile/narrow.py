@@ -8,10 +8,23 @@ broadcast, what is left of it is small, too, whatever stands between the join an
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.algebra.equalities import equal_columns
-from engine.algebra.nodes import Exists, Filter, InnerJoin, Node, OuterJoin, Project, Role, Scan, SemiJoin
+from engine.algebra.nodes import (
+    Aggregate,
+    Exists,
+    Filter,
+    InnerJoin,
+    Node,
+    OuterJoin,
+    Project,
+    Role,
+    Scan,
+    SemiJoin,
+    UnionAll,
+)
 from engine.algebra.scalars import Scalar, col
 from engine.algebra.trees import leaves, nodes_of, rewrite
 from engine.compile.differentiate.touched import touched_values
@@ -32,7 +45,7 @@ def narrow(root: Node, large: frozenset[str], looked_up: frozenset[str]) -> Node
         known = done.get(id(node))
         if known is None:
             joined = _link_by_link(grown(node), large) if isinstance(node, InnerJoin) else node
-            inputs = list(joined.inputs)
+            inputs = list(_without_refused_groups(joined, large))
             for index, keys in _narrowed_by(joined, large, often).items():
                 if id(inputs[index]) not in whole:
                     inputs[index] = pushed(_with_keys(inputs[index], *keys))
@@ -54,6 +67,9 @@ def _narrowed_by(node: Node, large: frozenset[str], often: frozenset[str]) -> di
             return _right_by_left(one, other, node.conditions, large)
         case OuterJoin(left=left, right=right, full=False) if follows_change(left):
             return _right_by_left(left, right, node.conditions, large)
+        case SemiJoin(input=one, touched=other, pairs=asked) if _is_small_beside(one, other, large):
+            columns = {scalar.as_column: name for scalar, name in asked}
+            return {1: (one, tuple((column, name) for column, name in columns.items() if column is not None))}
         case Exists(input=one, other=other, negated=False) if _is_small_beside(other, one, large):
             # what is done to it is done to fewer rows: it may be a join
             pairs = _pairs(other, one, node.conditions)
@@ -71,6 +87,36 @@ def _narrowed_by(node: Node, large: frozenset[str], often: frozenset[str]) -> di
             return found
         case _:
             return {}
+
+
+def _without_refused_groups(node: Node, large: frozenset[str]) -> tuple[Node, ...]:
+    """The inputs of a join. Groups that a filter on another input refuses need not be computed, before and after."""
+    if not isinstance(node, InnerJoin):
+        return node.inputs
+    inputs = list(node.members)
+    for index, member in enumerate(inputs):
+        if _is_made_of_groups(member) and follows_change(member) and reads_any(member, large):
+            for other in _filtered_sources(node.members):
+                if pairs := _pairs(other, member, node.conditions):
+                    inputs[index] = pushed(_with_keys(inputs[index], other, pairs))
+    return tuple(inputs)
+
+
+def _is_made_of_groups(node: Node) -> bool:
+    match node:
+        case Project() | Filter() | UnionAll():
+            return all(map(_is_made_of_groups, node.inputs))
+        case _:
+            return isinstance(node, Aggregate)
+
+
+def _filtered_sources(members: tuple[Node, ...]) -> Iterator[Node]:
+    """Whatever else a join, or a join inside of it, says of single sources."""
+    for member in members:
+        if isinstance(member, InnerJoin):
+            yield from _filtered_sources(member.members)
+        elif isinstance(member, Filter) and _read_as_it_is(member) is not None and not follows_change(member):
+            yield member
 
 
 def _right_by_left(left: Node, right: Node, conditions: tuple[Scalar, ...], large: frozenset[str]) -> dict[int, Keys]:

@@ -64,8 +64,19 @@ def pushed(node: SemiJoin) -> Node:
             joined = InnerJoin((*members[:index], cut_down, *members[index + 1 :]), conditions)
             # a member that has some of the keys is cut down by these, and what comes out by all of them
             return joined if node.only_saves or len(known[index]) == len(pairs) else replace(node, input=joined)
+        case SemiJoin() if node.only_saves and (inside := _among(source, node)) is not None:
+            return replace(source, touched=inside)
         case _:
             return node
+
+
+def _among(source: SemiJoin, keys: SemiJoin) -> Node | None:
+    """The keys of a semi join that are also among others; None where these are other columns."""
+    columns = {scalar: column for scalar, column in source.pairs}
+    if not all(scalar in columns for scalar, _ in keys.pairs):
+        return None
+    pairs = tuple((col(columns[scalar]), name) for scalar, name in keys.pairs)
+    return replace(keys, input=source.touched, pairs=pairs)
 
 
 def _onto(below: Node, keys: SemiJoin, pairs: Pairs) -> Node:
