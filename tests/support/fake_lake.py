@@ -239,7 +239,10 @@ class SteppingLake(FakeLake):
         """Remembered, so that what they are made of can be."""
         known = self._cut.get(id(tree))
         if known is None or known[0] is not tree:
-            known = self._cut[id(tree)] = (tree, in_steps(tree, operators_max=1, large=frozenset(self.tables)))
+            # keys can be looked up in some of the sources, and in others not
+            looked_up = frozenset(sorted(self.tables)[::2])
+            steps = in_steps(tree, operators_max=1, large=frozenset(self.tables), looked_up=looked_up)
+            known = self._cut[id(tree)] = (tree, steps)
         return known[1]
 
 
