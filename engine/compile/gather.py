@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.algebra.comparable import comparable
-from engine.algebra.equalities import equal_columns
 from engine.algebra.nodes import (
     WEIGHT,
     Aggregate,
@@ -40,6 +39,7 @@ from engine.algebra.nodes import (
 from engine.algebra.scalars import cast, col, gt, lit, neg
 from engine.algebra.trees import consolidate, nodes_of, rewrite, weighted
 from engine.compile.differentiate.touched import touched_values
+from engine.compile.equalities import equal_columns
 from engine.compile.few import follows_change
 from engine.compile.keyed_reads import KeyedRead, Place, keyed_read, own_names
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from engine.algebra.equalities import equal_columns
 from engine.algebra.nodes import (
     Aggregate,
     Exists,
@@ -28,6 +27,7 @@ from engine.algebra.nodes import (
 from engine.algebra.scalars import Scalar, col
 from engine.algebra.trees import leaves, nodes_of, rewrite
 from engine.compile.differentiate.touched import touched_values
+from engine.compile.equalities import equal_columns
 from engine.compile.few import follows_change, reads_any
 from engine.compile.optimize.grow_from_change import grown
 from engine.compile.optimize.push_touched_keys import pushed

@@ -30,7 +30,7 @@ PLACES = (
     "engine/compile/lower", "engine/compile/differentiate", "engine/compile/keep", "engine/compile/optimize",
     "engine/compile/bind.py", "engine/compile/steps.py", "engine/compile/narrow.py", "engine/compile/gather.py",
     "engine/compile/keyed_reads.py",
-    "engine/algebra/trees.py", "engine/algebra/truth.py", "engine/algebra/equalities.py",
+    "engine/algebra/trees.py", "engine/compile/truth.py", "engine/compile/equalities.py",
 )  # fmt: skip
 #: who looks at what a rule of the optimizer makes of a plan, and what is asked there alone
 DRAWN, CHEAPER = " as drawn", "engine/compile/optimize/"

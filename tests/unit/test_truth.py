@@ -9,7 +9,7 @@ import pytest
 import sqlglot
 
 from engine.algebra.scalars import Scalar
-from engine.algebra.truth import can_hold
+from engine.compile.truth import can_hold
 
 NEVER = [
     "r > 1",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from engine.algebra.nodes import Filter, InnerJoin, Node, OuterJoin, Project, keep
 from engine.algebra.scalars import Scalar, conjuncts
 from engine.algebra.trees import inner_join, rewrite
-from engine.algebra.truth import can_hold
+from engine.compile.truth import can_hold
 
 
 def outer_to_inner(root: Node) -> Node:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.algebra.equalities import equal_columns
 from engine.algebra.nodes import (
     Aggregate,
     Exists,
@@ -26,6 +25,7 @@ from engine.algebra.nodes import (
 from engine.algebra.scalars import col
 from engine.algebra.trees import rewrite
 from engine.compile.differentiate.touched import Pairs
+from engine.compile.equalities import equal_columns
 
 
 def push_touched_keys(root: Node) -> Node:
