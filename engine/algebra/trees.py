@@ -89,7 +89,7 @@ def consolidate(changes: Node) -> Node:
     """Changes with one row for each distinct value, weighted by the net of what came and went."""
     value_columns = tuple(column for column in changes.columns if column.name != WEIGHT)
     net = Aggregation(WEIGHT, sum_of(col(WEIGHT)), "bigint")
-    compared = {column.name: _made_comparable(column) for column in value_columns if _is_lost_in_keys(column.type)}
+    compared = {column.name: _made_comparable(column) for column in value_columns if is_lost_in_keys(column.type)}
     if not compared:
         grouped = Aggregate(changes, keep(value_columns), (net,))
         return Filter(grouped, scalars.ne(col(WEIGHT), lit(0)))
@@ -101,7 +101,7 @@ def consolidate(changes: Node) -> Node:
     return Project(Filter(grouped, scalars.ne(col(WEIGHT), lit(0))), keep((*value_columns, Column(WEIGHT, "bigint"))))
 
 
-def _is_lost_in_keys(type_: str) -> bool:
+def is_lost_in_keys(type_: str) -> bool:
     """Spark makes 0.0 of a key that is -0.0, and compares no maps."""
     return has_float(type_) or not is_orderable(type_)
 

@@ -29,8 +29,8 @@ def _follows_change(node: Node) -> bool:
     match node:
         case Scan(leaf=Leaf(role=role)):
             return role in (Role.DELTA, Role.NET)
-        case SemiJoin(touched=touched):
-            return follows_change(touched)
+        case SemiJoin(input=source, touched=touched):
+            return follows_change(source) or follows_change(touched)
         case Exists(input=source, other=other, negated=negated):
             return follows_change(source) or (not negated and follows_change(other))
         case InnerJoin(members=members):

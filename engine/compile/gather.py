@@ -12,6 +12,7 @@ reading.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -37,7 +38,7 @@ from engine.algebra.nodes import (
     keep,
 )
 from engine.algebra.scalars import cast, col, gt, lit, neg
-from engine.algebra.trees import consolidate, nodes_of, rewrite, weighted
+from engine.algebra.trees import consolidate, is_lost_in_keys, nodes_of, rewrite
 from engine.compile.differentiate.touched import touched_values
 from engine.compile.equalities import equal_columns
 from engine.compile.few import follows_change
@@ -77,16 +78,26 @@ class _Reading:
         return SemiJoin(scan, touched, pairs)
 
     def as_it_was(self, now: SemiJoin) -> Node:
-        """Without what came, and with what went."""
+        """Without what came, and with what went: the columns that anybody asks for as they were.
+
+        Values are told apart by their text, too, where equal ones need not be the same: 0.0 and -0.0.
+        """
         name, _ = self.place
-        change = Scan(
-            Leaf(Role.DELTA, name), (*((c.name, c.name, c.type) for c in now.columns), (WEIGHT, WEIGHT, "int"))
+        asked = {own for each in self.asked if each.is_old for _, own, _ in each.scan.fields}
+        columns = tuple(column for column in now.columns if column.name in asked)
+        fields = ((column.name, column.name, column.type) for column in now.columns)
+        change = Scan(Leaf(Role.DELTA, name), (*fields, (WEIGHT, WEIGHT, "int")))
+        texts = tuple(
+            Output(f"__text_{column.name}", cast(col(column.name), "string"), "string")
+            for column in columns
+            if is_lost_in_keys(column.type)
         )
+        there = Project(now, (*keep(columns), *texts, Output(WEIGHT, lit(1), "int")))
         taken_back = Output(WEIGHT, neg(col(WEIGHT)), "int")
-        undone = Project(SemiJoin(change, now.touched, now.pairs), (*keep(now.columns), taken_back))
-        left = Filter(consolidate(UnionAll((weighted(now, 1), undone))), gt(col(WEIGHT), lit(0)))
+        undone = Project(SemiJoin(change, now.touched, now.pairs), (*keep(columns), *texts, taken_back))
+        left = Filter(consolidate(UnionAll((there, undone))), gt(col(WEIGHT), lit(0)))
         times = Output(WEIGHT, cast(col(WEIGHT), "bigint"), "bigint")
-        return Repeat(Project(left, (*keep(now.columns), times)), WEIGHT)
+        return Repeat(Project(left, (*keep(columns), times)), WEIGHT)
 
 
 def _asked(node: Node, large: frozenset[str]) -> KeyedRead | None:
@@ -109,7 +120,8 @@ class _Gathering:
 
     def __init__(self, asked: list[KeyedRead]) -> None:
         readings = {each.place: _Reading(each.place) for each in asked}
-        served = [each.by_fewest_columns(readings) for each in asked]
+        alike = Counter(each.place for each in asked)
+        served = [each if alike[each.place] > 1 else each.by_fewest_columns(readings) for each in asked]
         for each in served:
             readings[each.place].asked.append(each)
         self._asked = {id(each.node): each for each in served}
@@ -182,7 +194,7 @@ class _Gathering:
             return [_of_change(node.leaf, tuple(own_names(node)[name] for name in names), node)]
         if not follows_change(node):
             return None
-        if self._is_free(node, frozenset()):
+        if self._is_free(node):
             return [(self.of(node), names)]
         match node:
             case SemiJoin(touched=touched, pairs=pairs):
@@ -223,16 +235,17 @@ class _Gathering:
             return [(reading.now, owns)]
         return [(reading.now, owns), _of_change(Leaf(Role.DELTA, asked.scan.leaf.name), owns, reading.now)]
 
-    def _is_free(self, node: Node, seen: frozenset[_Reading]) -> bool:
+    def _is_free(self, node: Node) -> bool:
         """Can it be computed without what is under way?"""
-        for each in self._asked_inside(node):
-            reading = self._serves[each]
-            if reading in self._under_way:
-                return False
-            if reading.now is None and reading not in seen:
-                others = seen | {reading}
-                if not all(self._is_free(asked.node.touched, others) for asked in reading.asked):
+        waiting, seen = [node], set[_Reading]()
+        while waiting:
+            for each in self._asked_inside(waiting.pop()):
+                reading = self._serves[each]
+                if reading in self._under_way:
                     return False
+                if reading.now is None and reading not in seen:
+                    seen.add(reading)
+                    waiting += [asked.node.touched for asked in reading.asked]
         return True
 
     def _asked_inside(self, node: Node) -> frozenset[int]:

@@ -45,7 +45,8 @@ def narrow(root: Node, large: frozenset[str], looked_up: frozenset[str]) -> Node
         known = done.get(id(node))
         if known is None:
             joined = _link_by_link(grown(node), large) if isinstance(node, InnerJoin) else node
-            inputs = list(_without_refused_groups(joined, large))
+            joined = joined.with_inputs(_without_refused_groups(joined, large))
+            inputs = list(joined.inputs)
             for index, keys in _narrowed_by(joined, large, often).items():
                 if id(inputs[index]) not in whole:
                     inputs[index] = pushed(_with_keys(inputs[index], *keys))
@@ -68,8 +69,9 @@ def _narrowed_by(node: Node, large: frozenset[str], often: frozenset[str]) -> di
         case OuterJoin(left=left, right=right, full=False) if follows_change(left):
             return _right_by_left(left, right, node.conditions, large)
         case SemiJoin(input=one, touched=other, pairs=asked) if _is_small_beside(one, other, large):
-            columns = {scalar.as_column: name for scalar, name in asked}
-            return {1: (one, tuple((column, name) for column, name in columns.items() if column is not None))}
+            plain = tuple((scalar.as_column, name) for scalar, name in asked)
+            pairs = tuple((column, name) for column, name in plain if column is not None)
+            return {1: (one, pairs)} if pairs else {}
         case Exists(input=one, other=other, negated=False) if _is_small_beside(other, one, large):
             # what is done to it is done to fewer rows: it may be a join
             pairs = _pairs(other, one, node.conditions)
@@ -182,7 +184,7 @@ def _link_by_link(node: Node, large: frozenset[str]) -> Node:
         if reads_any(member, large) and any(reads_any(each, large) for each in members):
             names = frozenset[str]().union(*(each.names for each in members))
             inside = tuple(each for each in conditions if each.columns <= names)
-            if inside:
+            if equal_columns(inside, node.types):
                 members = (InnerJoin(members, inside),)
                 conditions = tuple(each for each in conditions if each not in inside)
         members = (*members, member)

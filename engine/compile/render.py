@@ -236,20 +236,30 @@ class _Renderer:
 
     @make.register
     def _(self, node: Exists) -> _Block:
-        return self.kept_by(node.input, "ANTI" if node.negated else "SEMI", node.other, node.conditions)
+        def on(left: _Block, right: _Block) -> list[exp.Expr]:
+            both = _Block(left.relation, {**right.columns, **left.columns})
+            return [self.scalar(each, both) for each in node.conditions]
+
+        return self.kept_by(node.input, "ANTI" if node.negated else "SEMI", node.other, on)
 
     @make.register
     def _(self, node: SemiJoin) -> _Block:
-        matches = [null_safe_eq(scalar, col(name)) for scalar, name in node.pairs]
-        return self.kept_by(node.input, "SEMI", node.touched, matches)
+        def on(left: _Block, right: _Block) -> list[exp.Expr]:
+            """Each side by itself: the columns of the keys may be called like columns of the input."""
+            sides = ((self.scalar(scalar, left), self.scalar(col(name), right)) for scalar, name in node.pairs)
+            return [null_safe_eq(Scalar(mine), Scalar(theirs)).tree for mine, theirs in sides]
 
-    def kept_by(self, node: Node, kind: str, other: Node, conditions: Sequence[Scalar]) -> _Block:
+        return self.kept_by(node.input, "SEMI", node.touched, on)
+
+    def kept_by(
+        self, node: Node, kind: str, other: Node, conditions: Callable[[_Block, _Block], list[exp.Expr]]
+    ) -> _Block:
         """As a join and not as EXISTS: so there is nothing correlated to take apart, which DuckDB cannot everywhere."""
         left, right = self.block(node), self.relation(other)
         if not left.open or left.group is not None:
             left = self.derived(left.select(), node)
-        both = _Block(left.relation, {**right.columns, **left.columns})
-        on = exp.and_(*(self.scalar(each, both) for each in conditions), copy=False) if conditions else exp.true()
+        found = conditions(left, right)
+        on = exp.and_(*found, copy=False) if found else exp.true()
         join = exp.Join(this=right.relation, side="LEFT", kind=kind, on=on)
         return replace(left, joins=(*left.joins, join))
 

@@ -18,18 +18,14 @@ from dataclasses import dataclass
 from engine.algebra.nodes import (
     Aggregate,
     Exists,
-    Filter,
     InnerJoin,
     Leaf,
     Node,
     OuterJoin,
-    Project,
     Recursion,
-    Repeat,
     Role,
     Scan,
     SemiJoin,
-    UnionAll,
 )
 from engine.algebra.trees import nodes_of
 from engine.compile.few import follows_change, reads_any
@@ -39,6 +35,8 @@ from engine.compile.narrow import narrow
 
 #: how many operators may be left of a statement, written out; a step costs a job, and planning grows with the square
 OPERATORS_MAX = 60
+#: so many subtrees are chosen at a time
+_AT_ONCE = 6
 #: subtrees smaller than this are not worth a step, however often they are used
 _STEP_MIN = 4
 
@@ -78,21 +76,47 @@ def in_steps(
     `large` are names of leaves, `looked_up` those of them in which keys can be looked up without Spark.
     """
     root = gather(narrow(root, large, looked_up), large, looked_up) if large else root
-    chosen: frozenset[int] = frozenset()
+    whole, chosen = _Whole.of(root, large, looked_up), frozenset[int]()
     while True:
-        steps, came_from = _cut(root, chosen, large, looked_up)
-        too_large = (part for part in steps.parts if written_out(part) > operators_max)
-        found = (came_from[id(each)] for part in too_large if (each := _saves_most(part, operators_max)) is not None)
-        more = frozenset(found) - chosen
+        steps, came_from = _cut(whole, chosen)
+        more = (
+            frozenset(came_from[id(each)] for part in steps.parts for each in _save_most(part, operators_max)) - chosen
+        )
         if not more:
             return steps
         chosen |= more
 
 
-def _saves_most(part: Node, operators_max: int) -> Node | None:
-    """Of what is used several times: that without which the part is smallest, written out."""
+@dataclass(frozen=True)
+class _Whole:
+    """What does not depend on which steps were chosen so far."""
+
+    root: Node
+    nodes: tuple[Node, ...]
+    large: frozenset[str]
+    looked_up: frozenset[str]
+    uses: Counter[int]
+    brought: frozenset[int]
+    #: read the rows of a recursion around them
+    bound: frozenset[int]
+
+    @staticmethod
+    def of(root: Node, large: frozenset[str], looked_up: frozenset[str]) -> _Whole:
+        nodes = nodes_of(root)
+        uses = Counter(id(child) for node in nodes for child in node.inputs)
+        brought = frozenset(id(side) for node in nodes for side in _brought_to_large(node, large))
+        return _Whole(root, nodes, large, looked_up, uses, brought, frozenset(_inside_recursions(nodes)))
+
+
+def _save_most(part: Node, operators_max: int) -> list[Node]:
+    """Of what is used several times: that without which the part is smallest, written out. Nothing if it is small.
+
+    Of a part that is many times too large several are taken at once: each look at a large tree takes its time.
+    """
     nodes = nodes_of(part)
     sizes, times = _sizes(nodes), Counter({id(part): 1})
+    if sizes[id(part)] <= operators_max:
+        return []
     for node in reversed(nodes):
         for child in node.inputs:
             times[id(child)] += times[id(node)]
@@ -101,7 +125,18 @@ def _saves_most(part: Node, operators_max: int) -> Node | None:
     shared = [node for node in nodes if uses[id(node)] > 1 and sizes[id(node)] >= _STEP_MIN and id(node) not in bound]
     # what is too large itself becomes smaller first
     fitting = [node for node in shared if sizes[id(node)] <= operators_max] or shared
-    return max(fitting, key=lambda node: (times[id(node)] - 1) * (sizes[id(node)] - 1), default=None)
+    fitting.sort(key=lambda node: (times[id(node)] - 1) * (sizes[id(node)] - 1), reverse=True)
+    taken: list[Node] = []
+    for node in fitting:
+        if not any(_stands_in(node, other) or _stands_in(other, node) for other in taken):
+            taken.append(node)
+        if len(taken) >= min(_AT_ONCE, sizes[id(part)] // operators_max // 16 + 1):
+            break
+    return taken
+
+
+def _stands_in(one: Node, other: Node) -> bool:
+    return any(one is each for each in nodes_of(other))
 
 
 def written_out(root: Node) -> int:
@@ -116,52 +151,31 @@ def _sizes(nodes: tuple[Node, ...]) -> dict[int, int]:
     return counted
 
 
-def _cut(
-    root: Node, chosen: frozenset[int], large: frozenset[str], looked_up: frozenset[str]
-) -> tuple[Steps, dict[int, int]]:
+def _cut(whole: _Whole, chosen: frozenset[int]) -> tuple[Steps, dict[int, int]]:
     """What was chosen becomes a step, and what sources that are large ask for.
 
     Also tells which operator of the tree each one of the parts was.
     """
-    nodes = nodes_of(root)
-    uses = Counter(id(child) for node in nodes for child in node.inputs)
-    brought = {id(side) for node in nodes for side in _brought_to_large(node, large)}
-    bound = _inside_recursions(nodes)
+    large = whole.large
     steps: list[Step] = []
     seen_as: dict[int, Node] = {}
     came_from: dict[int, int] = {}
-    for node in nodes:
+    for node in whole.nodes:
         seen = node.with_inputs(tuple(seen_as[id(child)] for child in node.inputs))
         came_from[id(seen)] = id(node)
-        # what reads nothing large itself is no more than was read before it
-        is_few = bool(large) and (follows_change(node) or not reads_any(seen, large))
         # what is left of it once the steps so far are computed
         asks_much = reads_any(seen, large)
-        again = uses[id(node)] > 1 and (is_few or isinstance(node, Aggregate))
-        pays = asks_much and (again or (is_few and id(node) in brought))
-        lookup = keyed_read(seen, looked_up)
-        if (pays or lookup or id(node) in chosen) and id(node) not in bound:
+        # what reads nothing large itself is no more than was read before it
+        is_few = bool(large) and (follows_change(node) or not asks_much)
+        again = whole.uses[id(node)] > 1 and (is_few or isinstance(node, Aggregate))
+        pays = asks_much and (again or (is_few and id(node) in whole.brought))
+        lookup = keyed_read(seen, whole.looked_up)
+        if (pays or lookup or id(node) in chosen) and id(node) not in whole.bound:
             leaf = Leaf(Role.STEP, str(len(steps) + 1))
             steps.append(Step(leaf, seen, is_few, lookup))
             seen = Scan(leaf, tuple((column.name, column.name, column.type) for column in node.columns))
         seen_as[id(node)] = seen
-    return Steps(tuple(steps), seen_as[id(root)], root), came_from
-
-
-def _has_known_size(seen: Node, few: frozenset[Leaf]) -> bool:
-    """Does Spark know by itself that it is small? It does of rows that came from the driver, and of less than these.
-
-    Of a join it takes the product of both sizes.
-    """
-    match seen:
-        case Scan(leaf=leaf):
-            return leaf in few or leaf.role in (Role.DELTA, Role.NET)
-        case SemiJoin(input=source) | Exists(input=source):
-            return _has_known_size(source, few)
-        case Project() | Filter() | Aggregate() | Repeat() | UnionAll():
-            return all(_has_known_size(each, few) for each in seen.inputs)
-        case _:
-            return False
+    return Steps(tuple(steps), seen_as[id(whole.root)], whole.root), came_from
 
 
 def _brought_to_large(node: Node, large: frozenset[str]) -> tuple[Node, ...]:

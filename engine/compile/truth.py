@@ -25,7 +25,7 @@ _CONDITION = _NULL | _TRUE | _FALSE
 _ANYTHING = _CONDITION | _VALUE
 
 #: NULL as soon as one operand is
-_STRICT_CONDITIONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike, exp.Between)
+_STRICT_CONDITIONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike)
 _STRICT_VALUES = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Cast, exp.TryCast)
 
 
@@ -60,6 +60,8 @@ def _possible(tree: exp.Expr, nulls: frozenset[str]) -> Truths:
             return _first_of([_possible(each, nulls) for each in (tree.this, *tree.expressions)])
         case exp.Case() if tree.this is None:
             return _branch_of(tree, nulls)
+        case exp.Between():
+            return _between(*(_possible(tree.args[part], nulls) for part in ("this", "low", "high")))
         case exp.In() if not tree.args.get("query"):
             return _NULL if _possible(tree.this, nulls) == _NULL else _CONDITION
         case _ if isinstance(tree, _STRICT_CONDITIONS):
@@ -96,6 +98,13 @@ def _same(one: Truths, other: Truths) -> Truths:
         return _TRUE
     never = (one == _NULL and Truth.NULL not in other) or (other == _NULL and Truth.NULL not in one)
     return _FALSE if never else _TRUE | _FALSE
+
+
+def _between(value: Truths, low: Truths, high: Truths) -> Truths:
+    """Two comparisons: where one bound is NULL, the other one can still say no."""
+    if value == _NULL or low == high == _NULL:
+        return _NULL
+    return _NULL | _FALSE if _NULL in (low, high) else _CONDITION
 
 
 def _first_of(each: list[Truths]) -> Truths:

@@ -49,7 +49,10 @@ class Lookup:
 
 def is_possible(path: str, version: int, columns: Sequence[str], most_mb: int) -> bool:
     """Are the files at hand, and as they have to be? The answer may change with every version."""
-    found = _files(path, version, log.signature(path, version), tuple(columns))
+    try:
+        found = _files(path, version, log.signature(path, version), tuple(columns))
+    except Exception as error:
+        raise failures.typed(error, f"looking at the files of {path}") from error
     return found is not None and found.size <= most_mb * 1024 * 1024
 
 
@@ -59,16 +62,16 @@ def rows(session: SparkSession, lookup: Lookup, doing: str) -> pa.Table | None:
     if shown is None:
         return None
     path, version = shown
-    found = _files(path, version, log.signature(path, version), tuple(own for own, _ in lookup.columns))
-    if found is None:
-        return None
-    keys = _at_hand(session, lookup)
-    if keys is None:
-        keys = queries.collect_at_most(queries.run(session, lookup.keys, doing), KEYS_MAX, doing)
     try:
+        found = _files(path, version, log.signature(path, version), tuple(own for own, _ in lookup.columns))
+        if found is None:
+            return None
+        keys = _at_hand(session, lookup)
+        if keys is None:
+            keys = queries.collect_at_most(queries.run(session, lookup.keys, doing), KEYS_MAX, doing)
         return None if keys is None else _read(found, lookup, keys)
     except Exception as error:
-        raise failures.typed(error, doing, path) from error
+        raise failures.typed(error, doing) from error
 
 
 def _at_hand(session: SparkSession, lookup: Lookup) -> pa.Table | None:
@@ -107,10 +110,26 @@ def _files(path: str, version: int, commit: object, columns: tuple[str, ...]) ->
     types = [field["type"] for field in chosen]
     if any(field["metadata"].keys() - {"comment"} for field in chosen) or not all(map(_is_plain, types)):
         return None
+    if any(_spells_otherwise(name, field["name"]) for name in names for field in chosen):
+        return None
     if old_days.are_possible(types) and old_days.in_files(path, names):
         return None
     schema = to_arrow_schema(StructType.fromJson({"type": "struct", "fields": chosen}), timezone="UTC")
     return _Files(tuple(names), schema, sum(os.path.getsize(name) for name in names))
+
+
+def _spells_otherwise(file: str, column: str) -> bool:
+    """Spark finds a column in a file whatever the case of its letters, Arrow does not."""
+    there = _columns_of(file)
+    return column not in there and column.casefold() in map(str.casefold, there)
+
+
+@functools.lru_cache(20_000)
+def _columns_of(file: str) -> frozenset[str]:
+    """Files never change."""
+    import pyarrow.parquet as pq
+
+    return frozenset(pq.read_schema(file).names)
 
 
 def _is_plain(type_: object) -> bool:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from engine.algebra.nodes import Exists, InnerJoin, Leaf, Node, OuterJoin, Output, Project, Role, Scan
+from engine.algebra.nodes import (
+    Aggregate,
+    Exists,
+    InnerJoin,
+    Leaf,
+    Node,
+    OuterJoin,
+    Output,
+    Project,
+    Repeat,
+    Role,
+    Scan,
+)
 from engine.algebra.scalars import col, eq
-from engine.algebra.trees import leaves
+from engine.algebra.trees import leaves, nodes_of
 from engine.compile.bind import Change, bind
 from engine.compile.few import follows_change
 from engine.compile.pipeline import Request, compile_query
@@ -103,3 +115,23 @@ def test_what_follows_from_a_change() -> None:
     assert not follows_change(OuterJoin(items, orders, same))
     assert not follows_change(OuterJoin(orders, items, same, full=True))
     assert not follows_change(items)
+
+
+def test_a_source_as_it_was_is_told_by_what_is_asked_of_it() -> None:
+    """Somebody else asks for a column that cannot be compared, of the source as it is."""
+    relations = {
+        "b": (Column("k", "int"), Column("y", "int")),
+        "t": (Column("k", "int"), Column("v", "variant"), Column("w", "int")),
+    }
+    query = (
+        "SELECT b.k, b.y, CAST(t.v AS STRING) AS v FROM t JOIN b ON t.k = b.k"
+        " WHERE EXISTS (SELECT 1 FROM t t2 WHERE t2.k = b.y)"
+    )
+    kept = compile_query(Request(query, relations), DuckAnalyzer(relations)).kept
+    assert kept is not None
+    statements = bind(kept, dict.fromkeys(relations, Change.MIXED))
+    all_of_them = frozenset(relations)
+    cut = [in_steps(tree, large=all_of_them, looked_up=all_of_them) for tree in statements.trees]
+    assert any(isinstance(node, Repeat) for steps in cut for node in nodes_of(steps.whole)), "what it was is told"
+    grouped = [node for steps in cut for node in nodes_of(steps.whole) if isinstance(node, Aggregate)]
+    assert not any(key.type == "variant" for node in grouped for key in node.keys)
