@@ -36,6 +36,7 @@ def create_table(path: Path, columns: Sequence[Column], properties: Mapping[str,
     """Version 0, as Spark writes it."""
     (path / "_delta_log").mkdir(parents=True)
     fields = [_field(c.name, data_type(c.type), nullable=c.nullable) for c in columns]
+    moments = ["timestampNtz"] if any("timestamp_ntz" in column.type for column in columns) else []
     commit(
         path,
         0,
@@ -45,8 +46,8 @@ def create_table(path: Path, columns: Sequence[Column], properties: Mapping[str,
                 "protocol": {
                     "minReaderVersion": 3,
                     "minWriterVersion": 7,
-                    "readerFeatures": ["deletionVectors"],
-                    "writerFeatures": ["deletionVectors", "changeDataFeed", "appendOnly", "invariants"],
+                    "readerFeatures": ["deletionVectors", *moments],
+                    "writerFeatures": ["deletionVectors", "changeDataFeed", "appendOnly", "invariants", *moments],
                 }
             },
             {
