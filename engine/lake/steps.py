@@ -38,10 +38,14 @@ def shown(session: SparkSession, steps: Iterable[QueryStep], doing: str, *, smal
         for step in steps:
             rows = None if step.lookup is None else lookups.rows(session, step.lookup, doing)
             queries.tune(session, small=small and not (step.reads_much and rows is None))
-            frame, rows = (
-                _computed(session, step, doing) if rows is None else (queries.local_relation(session, rows), rows)
-            )
-            queries.show(session, step.view, frame, rows)
+            try:
+                if rows is None:
+                    frame, rows = _computed(session, step, doing)
+                else:
+                    frame = queries.local_relation(session, rows)
+                queries.show(session, step.view, frame, rows)
+            except Exception as error:
+                raise failures.typed(error, doing) from error
             names.append(step.view)
             small = small and rows is not None and rows.num_rows <= queries.SMALL_ROWS
         yield small
@@ -58,13 +62,9 @@ def _computed(session: SparkSession, step: QueryStep, doing: str) -> tuple[DataF
     rows = None
     if step.is_few and not any(word in type_ for _, type_ in frame.dtypes for word in _LOST_IN_ARROW):
         rows = queries.collect_at_most(frame, queries.SMALL_ROWS, doing)
-    try:
-        kept = (
-            frame.localCheckpoint(eager=True) if rows is None else queries.local_relation(session, rows, frame.schema)
-        )
-    except Exception as error:
-        raise failures.typed(error, doing) from error
-    return kept, rows
+    if rows is not None:
+        return queries.local_relation(session, rows, frame.schema), rows
+    return frame.localCheckpoint(eager=True), None
 
 
 #: types whose values do not come back as they were
