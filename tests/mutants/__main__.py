@@ -70,7 +70,7 @@ def who_can_tell(mutant: Mutant, known: dict[str, Seen]) -> list[str]:
 
     That is whose view is about little else in this file, and quick.
     """
-    asked = {name: seen for name, seen in known.items() if CHEAPER in mutant.path or not name.endswith(DRAWN)}
+    asked = {name: seen for name, seen in known.items() if mutant.path.startswith(CHEAPER) or not name.endswith(DRAWN)}
     if mutant.statement is not None:
         first, last = mutant.statement
         asked = {

@@ -32,8 +32,14 @@ PLACES = (
     "engine/compile/keyed_reads.py",
     "engine/algebra/trees.py", "engine/compile/truth.py", "engine/compile/equalities.py",
 )  # fmt: skip
-#: who looks at what a rule of the optimizer makes of a plan, and what is asked there alone
-DRAWN, CHEAPER = " as drawn", "engine/compile/optimize/"
+#: who looks at pictures of what makes a plan cheaper, and what they are asked of
+DRAWN = " as drawn"
+CHEAPER = (
+    "engine/compile/optimize/",
+    "engine/compile/narrow.py",
+    "engine/compile/gather.py",
+    "engine/compile/steps.py",
+)
 #: random cases, of everything and of what has to be maintained
 SEEDS = 250
 
@@ -76,7 +82,7 @@ def witnesses() -> Iterator[tuple[str, Callable[[], object]]]:
 
     But a rule that makes a plan cheaper does so for certain plans, which its own pictures show.
     """
-    from tests.golden.test_golden import RULES, test_rule
+    from tests.golden.test_golden import LARGE, RULES, test_large_sources, test_rule
     from tests.properties.features import weights
     from tests.properties.generator.queries import Generator
     from tests.properties.judge import Settings, judge
@@ -95,6 +101,8 @@ def witnesses() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"{file.name} contradicted", lambda file=file: contradict(read_view_test(file))
     for path in RULES:
         yield f"{path.stem}{DRAWN}", lambda path=path: test_rule(path)
+    for path in LARGE:
+        yield f"large: {path.stem}{DRAWN}", lambda path=path: test_large_sources(path)
     covered = weights(["covered"])
     for seed in range(SEEDS):
         settings = Settings.of(seed, chosen=covered)

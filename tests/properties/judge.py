@@ -22,9 +22,10 @@ from tests.properties.oracles import partitions, unoptimized
 from tests.properties.rule_by_rule import check_each_rule
 from tests.properties.tree import Query
 from tests.support.duck_analyzer import DuckAnalyzer, Relations
-from tests.support.fake_lake import FakeLake, FakeStreamTable, SteppingLake
+from tests.support.fake_lake import FakeLake, FakeStreamTable
 from tests.support.multisets import same_rows, written
 from tests.support.spark_types import UNKNOWN
+from tests.support.stepping_lake import Cut, SteppingLake
 from tests.support.view_runner import check_against_recompute
 from tests.support.view_test import Row
 
@@ -40,8 +41,11 @@ def on_duckdb(relations: Relations) -> tuple[Analyzer, FakeLake]:
     return DuckAnalyzer(relations), FakeLake(relations)
 
 
-def in_steps(relations: Relations) -> tuple[Analyzer, FakeLake]:
-    return DuckAnalyzer(relations), SteppingLake(relations)
+def in_steps(seed: int) -> Engine:
+    def engine(relations: Relations) -> tuple[Analyzer, FakeLake]:
+        return DuckAnalyzer(relations), SteppingLake(relations, Cut.by_chance(relations, seed))
+
+    return engine
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Settings:
     def of(seed: int, engine: Engine = on_duckdb, chosen: Weights | None = None) -> Settings:
         given = weights() if chosen is None else chosen
         is_cheap = engine is on_duckdb
-        engine = in_steps if is_cheap and seed % 6 == 1 else engine
+        engine = in_steps(seed) if is_cheap and seed % 3 == 1 else engine
         return Settings(
             engine,
             seed % 5 != 0,

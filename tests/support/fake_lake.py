@@ -27,7 +27,6 @@ from engine.compile.bind import STATEMENT_RULES, Change, bind
 from engine.compile.keep import OP, POSITION, SEQUENCE, Kept
 from engine.compile.plan import MaintenancePlan
 from engine.compile.render import render
-from engine.compile.steps import Steps, in_steps
 from engine.errors import NegativeMultiplicity
 from engine.records import Column
 from tests.support.duck_analyzer import for_duckdb
@@ -219,30 +218,6 @@ class FakeLake:
         known = self._rendered.get(id(tree))
         if known is None or known[0] is not tree:
             known = self._rendered[id(tree)] = (tree, render(tree, _place, "duckdb"))
-        return known[1]
-
-
-class SteppingLake(FakeLake):
-    """Runs statements in as many steps as they can be cut into."""
-
-    def __init__(self, tables: Mapping[str, tuple[Column, ...]]) -> None:
-        super().__init__(tables)
-        self._cut: dict[int, tuple[Node, Steps]] = {}
-
-    def sql(self, tree: Node) -> str:
-        steps = self._steps(tree)
-        for step in steps.before:
-            self.db.execute(f"CREATE OR REPLACE TABLE {quoted(table_of(step.leaf))} AS {super().sql(step.tree)}")
-        return super().sql(steps.last)
-
-    def _steps(self, tree: Node) -> Steps:
-        """Remembered, so that what they are made of can be."""
-        known = self._cut.get(id(tree))
-        if known is None or known[0] is not tree:
-            # keys can be looked up in some of the sources, and in others not
-            looked_up = frozenset(sorted(self.tables)[::2])
-            steps = in_steps(tree, operators_max=1, large=frozenset(self.tables), looked_up=looked_up)
-            known = self._cut[id(tree)] = (tree, steps)
         return known[1]
 
 

@@ -11,9 +11,10 @@ from engine.compile.plan import MaintenancePlan
 from engine.errors import TrickleError
 from engine.records import ReasonCode
 from tests.support.duck_analyzer import DuckAnalyzer
-from tests.support.fake_lake import FakeLake, FakeStreamTable, SteppingLake
+from tests.support.fake_lake import FakeLake, FakeStreamTable
 from tests.support.multisets import net_change, same_change, same_rows, written, written_change
 from tests.support.spark_types import UNKNOWN
+from tests.support.stepping_lake import SteppingLake
 from tests.support.view_test import Refusal, Row, Step, ViewTest, parse_change, parse_rows
 
 

@@ -1,0 +1,58 @@
+"""The lake of tests where statements run in steps, as they do where sources are large."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from engine.algebra.nodes import Node
+from engine.compile.steps import OPERATORS_MAX, Steps, in_steps
+from engine.records import Column
+from tests.support.fake_lake import FakeLake, quoted, table_of
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How statements are cut into steps."""
+
+    operators_max: int
+    large: frozenset[str] = frozenset()
+    looked_up: frozenset[str] = frozenset()
+
+    @staticmethod
+    def finest(tables: Iterable[str]) -> Cut:
+        """As many steps as there can be; keys can be looked up in some of the sources, and in others not."""
+        return Cut(1, frozenset(tables), frozenset(sorted(tables)[::2]))
+
+    @staticmethod
+    def by_chance(tables: Iterable[str], seed: int) -> Cut:
+        chance = random.Random(seed)
+        large = [name for name in sorted(tables) if chance.random() < 0.7]
+        looked_up = [name for name in large if chance.random() < 0.5]
+        return Cut(chance.choice((1, 1, 6, 20, OPERATORS_MAX)), frozenset(large), frozenset(looked_up))
+
+    def steps(self, tree: Node) -> Steps:
+        return in_steps(tree, self.operators_max, self.large, self.looked_up)
+
+
+class SteppingLake(FakeLake):
+    """Runs statements in steps."""
+
+    def __init__(self, tables: Mapping[str, tuple[Column, ...]], cut: Cut | None = None) -> None:
+        super().__init__(tables)
+        self._how = cut or Cut.finest(tables)
+        self._cut: dict[int, tuple[Node, Steps]] = {}
+
+    def sql(self, tree: Node) -> str:
+        steps = self._steps(tree)
+        for step in steps.before:
+            self.db.execute(f"CREATE OR REPLACE TABLE {quoted(table_of(step.leaf))} AS {super().sql(step.tree)}")
+        return super().sql(steps.last)
+
+    def _steps(self, tree: Node) -> Steps:
+        """Remembered, so that what they are made of can be."""
+        known = self._cut.get(id(tree))
+        if known is None or known[0] is not tree:
+            known = self._cut[id(tree)] = (tree, self._how.steps(tree))
+        return known[1]
