@@ -8,7 +8,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.algebra.nodes import WEIGHT
-from engine.lake import capabilities, differences, failures, log, netting, old_days, queries, quoting, tables, views
+from engine.lake import (
+    capabilities,
+    differences,
+    failures,
+    log,
+    netting,
+    old_days,
+    opened,
+    queries,
+    quoting,
+    tables,
+    views,
+)
 from engine.lake.commits import ChangeKind, ChangeSummary, files_between
 from engine.lake.shared_changes import SharedChanges
 from engine.records import Column
@@ -215,19 +227,19 @@ def _from_delta_rs(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    handle = tables.pin(path, upto_version).handle
-    stream = handle.load_cdf(
-        starting_version=after_version + 1,
-        ending_version=upto_version,
-        columns=[*map(quoting.name, columns), _CHANGE_TYPE],
-    )
     batches: list[pa.RecordBatch] = []
     total = 0
-    for batch in stream:
-        batches.append(pa.record_batch(batch))
-        total += batches[-1].num_rows
-        if total > max_rows:
-            return None
+    with opened.at(path, upto_version) as handle:
+        stream = handle.load_cdf(
+            starting_version=after_version + 1,
+            ending_version=upto_version,
+            columns=[*map(quoting.name, columns), _CHANGE_TYPE],
+        )
+        for batch in stream:
+            batches.append(pa.record_batch(batch))
+            total += batches[-1].num_rows
+            if total > max_rows:
+                return None
     found = pa.Table.from_batches(batches, pa.schema(stream.schema))
     came = pc.is_in(
         found.column(_CHANGE_TYPE).cast(pa.string()),

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from engine.errors import SourceHistoryLost
-from engine.lake import log, polled, tables, undo, views
+from engine.lake import files, log, polled, tables, undo
 from engine.lake.tables import CDF_PROPERTY, is_on
 from engine.records import Column, SourceVersion
 
@@ -205,7 +205,7 @@ def went_through(path: str, was: SourceVersion, upto_version: int) -> bool:
             was_there = "remove" in kinds
             break
     if was_there is None:
-        was_there = name in {each.rsplit("/", 1)[-1] for each in views.file_names(path, upto_version)}
+        was_there = name in {each.rsplit("/", 1)[-1] for each in files.of(path, upto_version).sizes}
     return was_there is (kind == "+")
 
 
@@ -373,18 +373,18 @@ def _metrics(info: log.CommitInfo) -> list[tuple[int, int, int]]:
     return [(int(said[name]), rows, more) for name, rows, more in known if str(said.get(name, "")).isdigit()]
 
 
-def _counted(path: str, files: list[dict[str, Any]]) -> int:
+def _counted(path: str, found: list[dict[str, Any]]) -> int:
     """The rows of some files: by their own ends where they are at hand, else guessed from their size."""
     import pyarrow.parquet as pq
 
     folder = log.local_path(path)
-    if folder is not None and len(files) <= _COUNTED_FILES:
+    if folder is not None and len(found) <= _COUNTED_FILES:
         try:
-            return sum(int(pq.read_metadata(folder / unquote(str(file["path"]))).num_rows) for file in files)
+            return sum(int(pq.read_metadata(folder / unquote(str(file["path"]))).num_rows) for file in found)
         except OSError:
-            return _guessed(files)
-    return _guessed(files)
+            return _guessed(found)
+    return _guessed(found)
 
 
-def _guessed(files: list[dict[str, Any]]) -> int:
-    return sum(int(file.get("size") or 0) for file in files) // _BYTES_PER_ROW
+def _guessed(found: list[dict[str, Any]]) -> int:
+    return sum(int(file.get("size") or 0) for file in found) // _BYTES_PER_ROW

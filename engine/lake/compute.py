@@ -43,6 +43,8 @@ class Query:
     steps: tuple[QueryStep, ...] = ()
     #: does what is left after the steps read more than one task should?
     reads_much: bool = False
+    #: the views that what is left reads; None: nobody knows
+    reads: frozenset[str] | None = None
 
     @property
     def text(self) -> str:
@@ -291,6 +293,7 @@ class SparkCompute:
 
     def _run(self, query: Query, doing: str, small: bool) -> DataFrame:
         with steps.shown(self._session, query.steps, doing, small=small) as all_few:
+            views.make_ready(self._session, query.reads)
             queries.tune(self._session, small=all_few and not query.reads_much)
             return queries.run(self._session, query.sql, doing)
 

@@ -45,6 +45,8 @@ class Lookup:
     keys: str
     #: views and columns of them that together are the keys, where these are not computed
     parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    #: the views that the query of the keys reads; None: nobody knows
+    reads: frozenset[str] | None = None
 
 
 def is_possible(path: str, version: int, columns: Sequence[str], most_mb: int) -> bool:
@@ -68,6 +70,7 @@ def rows(session: SparkSession, lookup: Lookup, doing: str) -> pa.Table | None:
             return None
         keys = _at_hand(session, lookup)
         if keys is None:
+            views.make_ready(session, lookup.reads)
             keys = queries.collect_at_most(queries.run(session, lookup.keys, doing), KEYS_MAX, doing)
         return None if keys is None else _read(found, lookup, keys)
     except Exception as error:

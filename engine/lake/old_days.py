@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from engine.lake import log, views
+from engine.lake import files, log
 
 _OLD_CALENDAR, _WRITTEN_BY = b"org.apache.spark.legacyDateTime", b"org.apache.spark.version"
 #: of so many files it is remembered; they never change
@@ -29,14 +29,14 @@ def are_possible(types: Iterable[Any]) -> bool:
 def in_table(path: str, version: int) -> bool:
     """May one of the files that together are this version have such?"""
     fields = log.definition(path, version).schema["fields"]
-    return are_possible(item["type"] for item in fields) and in_files(path, views.file_names(path, version))
+    return are_possible(item["type"] for item in fields) and in_files(path, files.of(path, version).sizes)
 
 
-def in_files(path: str, files: Collection[str]) -> bool:
+def in_files(path: str, names: Collection[str]) -> bool:
     """Files that are not at hand may."""
     folder = log.local_path(path)
     try:
-        return folder is None or any(_in_file(folder / unquote(file)) for file in files)
+        return folder is None or any(_in_file(folder / unquote(name)) for name in names)
     except OSError:
         return True
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.lake import failures, lookups, queries
+from engine.lake import failures, lookups, queries, views
 from engine.lake.lookups import Lookup
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ class QueryStep:
     is_few: bool = False
     #: does it read more than one task should?
     reads_much: bool = False
+    #: the views that it reads; None: nobody knows
+    reads: frozenset[str] | None = None
     #: the same rows, where nobody but Spark has to look for them
     lookup: Lookup | None = None
 
@@ -58,6 +60,7 @@ def _computed(session: SparkSession, step: QueryStep, doing: str) -> tuple[DataF
     """Few rows become a local relation, whose size Spark knows. Checkpoints otherwise, as what is cached still drags
     its plan along, to be looked at each time.
     """
+    views.make_ready(session, step.reads)
     frame = queries.run(session, step.sql, doing)
     rows = None
     if step.is_few and not any(word in type_ for _, type_ in frame.dtypes for word in _LOST_IN_ARROW):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType
-
-_log = logging.getLogger(__name__)
 
 CDF_PROPERTY = "delta.enableChangeDataFeed"
 
@@ -97,19 +93,6 @@ def _refuse_escapes(path: str) -> None:
 def columns(path: str, version: int | None = None) -> tuple[Column, ...]:
     """As Spark spells their types."""
     return columns_of(log.definition(path, version).schema)
-
-
-@lru_cache(maxsize=512)
-def size_bytes(path: str, version: int) -> int | None:
-    """Of its files. None where only Spark reads it. Remembered by number alone: nothing but time depends on it."""
-    import pyarrow as pa
-
-    try:
-        actions = pa.table(pin(path, version).handle.get_add_actions(flatten=True))
-    except Exception as error:
-        _log.info("the size of %s is not known: %s", path, failures.typed(error, "counting"))
-        return None
-    return int(sum(actions.column("size_bytes").to_pylist()))
 
 
 def properties(path: str) -> dict[str, str]:

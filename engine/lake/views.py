@@ -7,14 +7,15 @@ vectors, column mapping and partitions. Otherwise Delta is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from engine.algebra.nodes import WEIGHT
 from engine.algebra.types import is_float
 from engine.errors import TrickleError
-from engine.lake import failures, log, netting, queries, query_failures, quoting, tables
+from engine.lake import failures, files, log, netting, queries, query_failures, quoting
 from engine.records import Column
 
 if TYPE_CHECKING:
@@ -42,26 +43,49 @@ _PLAIN_FEATURES = frozenset(
 _UNSAFE_IN_PATHS = frozenset("[]{}*?%\\,")
 
 
+@dataclass
+class _Version:
+    """A version of a table that a view shows, or will once somebody reads it."""
+
+    path: str
+    version: int
+    commit: object
+    columns: tuple[Column, ...]
+    is_made: bool = field(default=False, compare=False)
+
+
 def of_version(session: SparkSession, name: str, path: str, version: int, columns: Iterable[Column]) -> None:
-    """The columns of a table as it was. What a view shows already is not made again."""
-    columns = tuple(columns)
-    names = tuple(column.name for column in columns)
-    commit = log.signature(path, version)
-    key = (path, version, commit, names)
-    if commit is not None and _shown(session).get(name) == key:
-        return
+    """The columns of a table as it was. Made when it is read: often the driver looks up all that a statement needs."""
+    asked = _Version(path, version, log.signature(path, version), tuple(columns))
+    known = _shown(session).get(name)
+    if asked.commit is None or known != asked:
+        if known is not None and known.is_made:
+            session.catalog.dropTempView(name)  # who reads it unprepared shall not find another version
+        _shown(session)[name] = asked
+
+
+def make_ready(session: SparkSession, names: Collection[str] | None = None) -> None:
+    """Before these are read; None: before anything is."""
+    for name, shown in _shown(session).items():
+        if not shown.is_made and (names is None or name in names):
+            _make(session, name, shown)
+            shown.is_made = True
+
+
+def _make(session: SparkSession, name: str, asked: _Version) -> None:
+    path, version, columns = asked.path, asked.version, asked.columns
     try:
-        files = plain_files(path, version)
-        if files is None:
+        plain = plain_files(path, version)
+        if plain is None:
             frame = session.sql(
                 f"SELECT {_listed(columns)} FROM {quoting.table(path)} VERSION AS OF {version}"  # noqa: S608  quoted
             )
         else:
-            frame = of_files(session, path, version, files, names).selectExpr(*map(readable, columns))
+            names = [column.name for column in columns]
+            frame = of_files(session, path, version, plain, names).selectExpr(*map(readable, columns))
         frame.createOrReplaceTempView(name)
     except Exception as error:
         raise failures.typed(error, f"reading version {version} of {path}") from error
-    _shown(session)[name] = key
 
 
 def of_latest(session: SparkSession, name: str, path: str, columns: Iterable[Column]) -> None:
@@ -81,6 +105,7 @@ def of_before(session: SparkSession, name: str, now: str, change: str, columns: 
     """
     names = [quoting.name(column.name) for column in columns]
     _shown(session).pop(name, None)
+    make_ready(session, (now,))
     try:
         came = session.table(quoting.name(change)).selectExpr(*names, f"-{WEIGHT} AS {WEIGHT}")
         weighted = session.table(quoting.name(now)).selectExpr(*names, f"1 AS {WEIGHT}").unionAll(came)
@@ -95,10 +120,10 @@ def is_readable(path: str, version: int) -> bool:
     if folder is None:
         return True
     try:
-        names = _file_names(tables.pin(path, version).handle)
+        found = files.of(path, version)
     except TrickleError:
         return False
-    return all((folder / unquote(name)).exists() for name in names)
+    return all((folder / unquote(name)).exists() for name in found.sizes)
 
 
 def of_rows(session: SparkSession, name: str, rows: pa.Table) -> None:
@@ -119,6 +144,7 @@ def empty(session: SparkSession, name: str, columns: Sequence[Column]) -> None:
 def of_query(session: SparkSession, name: str, sql: str) -> None:
     """What a query means now: what is shown later under the names in it makes no difference."""
     _shown(session).pop(name, None)
+    make_ready(session)
     try:
         session.sql(sql).createOrReplaceTempView(quoting.name(name))
     except Exception as error:
@@ -136,12 +162,9 @@ def plain_files(path: str, version: int) -> list[str] | None:
     folder = log.local_path(path)
     if folder is None or not files_hold_rows(path, version):
         return None
-    handle = tables.pin(path, version).handle
-    if any(True for _ in handle.deletion_vectors()):
-        return None
-    names = _file_names(handle)
+    found = files.of(path, version)
     # Encoded names, and files of other folders, are Delta's to find.
-    return None if any(set(name) & {"%", ":"} for name in names) else [str(folder / name) for name in names]
+    return None if found.has_deletions or found.are_encoded else [str(folder / name) for name in found.sizes]
 
 
 def files_hold_rows(path: str, version: int) -> bool:
@@ -154,28 +177,16 @@ def files_hold_rows(path: str, version: int) -> bool:
     return not _UNSAFE_IN_PATHS & set(str(folder))
 
 
-def file_names(path: str, version: int) -> list[str]:
-    """Of the files that together are this version, as its log spells them."""
-    return _file_names(tables.pin(path, version).handle)
-
-
-def _file_names(handle: object) -> list[str]:
-    import pyarrow as pa
-
-    actions = pa.table(handle.get_add_actions())  # type: ignore[attr-defined]
-    return [str(name) for name in actions.column("path").to_pylist()]
-
-
-def of_files(session: SparkSession, path: str, version: int, files: Sequence[str], names: Sequence[str]) -> DataFrame:
+def of_files(session: SparkSession, path: str, version: int, paths: Sequence[str], names: Sequence[str]) -> DataFrame:
     """Columns as the table has them at that version, of files that hold just rows."""
     from pyspark.sql.types import StructType
 
     whole = StructType.fromJson(log.definition(path, version).schema)
     by_name = {field.name.casefold(): field for field in whole.fields}
     chosen = StructType([by_name[name.casefold()] for name in names])
-    if not files:
+    if not paths:
         return session.createDataFrame([], chosen)
-    return session.read.schema(chosen).parquet(*files)
+    return session.read.schema(chosen).parquet(*paths)
 
 
 def _define(session: SparkSession, name: str, query: str) -> None:
@@ -202,16 +213,13 @@ def _listed(columns: Iterable[Column]) -> str:
 
 def shown_version(session: SparkSession, name: str) -> tuple[str, int] | None:
     """The table and the version that a view shows; None of a view that shows something else."""
-    match _shown(session).get(name):
-        case (str(path), int(version), _, _):
-            return path, version
-        case _:
-            return None
+    found = _shown(session).get(name)
+    return None if found is None else (found.path, found.version)
 
 
-def _shown(session: SparkSession) -> dict[str, object]:
+def _shown(session: SparkSession) -> dict[str, _Version]:
     """What the session's views over versions show."""
     if not hasattr(session, "_trickle_views"):
         session._trickle_views = {}  # type: ignore[attr-defined]
-    found: dict[str, object] = session._trickle_views  # type: ignore[attr-defined]
+    found: dict[str, _Version] = session._trickle_views  # type: ignore[attr-defined]
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.algebra.nodes import Leaf, Node, Output, Project
 from engine.algebra.scalars import col
-from engine.algebra.trees import columns_by_leaf
+from engine.algebra.trees import columns_by_leaf, leaves
 from engine.catalog.store import Catalog
 from engine.compile.bind import Change, Statements, bind
 from engine.compile.few import reads_any
@@ -177,11 +177,17 @@ def rendered(tree: Node, places: Places = in_views, sizes: Sizes | None = None) 
             is_few=step.is_few,
             reads_much=reads_any(step.tree, sizes.large),
             lookup=None if step.lookup is None else _lookup(step.lookup, places),
+            reads=_read(step.tree, places),
         )
         for step in steps.before
     )
     last = render(steps.last, places, pretty=True)
-    return Query(last, steps.whole, before, reads_much=reads_any(steps.last, sizes.large))
+    much, reads = reads_any(steps.last, sizes.large), _read(steps.last, places)
+    return Query(last, steps.whole, before, reads_much=much, reads=reads)
+
+
+def _read(tree: Node, places: Places) -> frozenset[str]:
+    return frozenset(places(scan.leaf).name for scan in leaves(tree))
 
 
 def _lookup(asked: KeyedRead, places: Places) -> Lookup:
@@ -189,7 +195,8 @@ def _lookup(asked: KeyedRead, places: Places) -> Lookup:
     keys = Project(touched, tuple(Output(key, col(key), touched.types[key]) for key in asked.keys))
     columns = tuple((own, name) for name, own, _ in asked.scan.fields)
     parts = tuple((places(leaf).name, names) for leaf, names in plain_columns(touched, asked.keys) or ())
-    return Lookup(places(asked.scan.leaf).name, columns, asked.by, render(keys, places), parts)
+    reads = _read(touched, places)
+    return Lookup(places(asked.scan.leaf).name, columns, asked.by, render(keys, places), parts, reads)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from engine.algebra.nodes import Leaf, Role
 from engine.compile.places import view_name
 from engine.errors import InternalError
 from engine.failpoints import FAILPOINTS, Failpoint
-from engine.lake import lookups, tables
+from engine.lake import files, lookups
 from engine.records import Column
 from engine.refresh.job import Differential, Job
 from engine.refresh.observe import SourceMove
@@ -54,7 +54,7 @@ def prepare(
 
 def _large(job: Job, names: frozenset[str]) -> frozenset[str]:
     most = job.settings.refresh.large_source_mb * 1024 * 1024
-    sizes = {name: tables.size_bytes(job.paths[name], job.chosen[name].version) for name in names}
+    sizes = {name: files.size_bytes(job.paths[name], job.chosen[name].version) for name in names}
     return frozenset(name for name, size in sizes.items() if size is not None and size > most)
 
 

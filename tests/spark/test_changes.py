@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.lake import changes, commits, differences, log, quoting, tables
+from engine.lake import changes, commits, differences, files, log, quoting, tables
 from engine.lake.commits import ChangeKind, ChangeSummary
 from engine.lake.session import SparkHost
 from engine.records import Column
@@ -177,8 +177,10 @@ def test_the_chosen_reader_gives_the_difference(
     action, kind = COMMITS[commit]
     shutil.copytree(made[vectors], delta_path)
     before = log.newest_version(delta_path)
+    assert files.of(delta_path, before).has_deletions is vectors
     action(spark, delta_path)
     after = log.newest_version(delta_path)
+    assert files.of(delta_path, after) == files._asked(delta_path, after)
     expected = difference(spark, delta_path, before, after)
 
     summary = commits.summarise(delta_path, before, after)

@@ -1,9 +1,10 @@
 """The first rows of an order: mostly told by those that are stored and those that came and went.
 
 Stored are the first k rows. A row that is not among them comes after the last of them, the *border*. So what is up to
-the border is known without looking: what is stored, with what came and without what went. If that is k rows or more,
-the first k of them are the answer. If not, nobody knows which rows move up, and the result is computed anew. Fewer rows
-than k have no border: they were all there is.
+the border is known without looking: what is stored, with what came and without what went; of groups, the rest of what
+is stored and the touched ones as they are now. If that is k rows or more, the first k of them are the answer. If not,
+nobody knows which rows move up, and the result is computed anew. Fewer rows than k have no border: they were all there
+is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from sqlglot import exp
 
 from engine.algebra.nodes import (
     WEIGHT,
+    Aggregate,
+    Exists,
     Filter,
     Node,
     Output,
@@ -24,9 +27,11 @@ from engine.algebra.nodes import (
     Windowed,
     keep,
 )
-from engine.algebra.scalars import Scalar, all_of, cast, col, eq, gt, le, lit, null
+from engine.algebra.scalars import Scalar, all_of, cast, col, eq, gt, le, lit, null, null_safe_eq
 from engine.algebra.trees import consolidate, weighted
 from engine.compile.differentiate import Rule, delta
+from engine.compile.differentiate.aggregate import of_groups, touched_groups
+from engine.compile.differentiate.touched import key_name
 from engine.compile.exactness import inexact_columns
 from engine.compile.keep.by_partition import keep_partitions
 from engine.compile.keep.kept import Kept, stored, stored_name
@@ -87,10 +92,7 @@ def _net_change(wide: Project, window: Window, most: int, stored_as: dict[str, s
     columns = tuple(column for column in window.input.columns if column.name in stored_as)
     there = stored(wide.columns)
     were = Project(there, tuple(Output(c.name, col(stored_name(stored_as[c.name])), c.type) for c in columns))
-    changed = Project(delta(window.input), (*keep(columns), Output(WEIGHT, col(WEIGHT), "int")))
-    counted = consolidate(UnionAll((weighted(were, 1), changed)))
-    copies = Project(counted, (*keep(columns), Output(WEIGHT, cast(col(WEIGHT), "bigint"), "bigint")))
-    known = Repeat(Filter(copies, gt(col(WEIGHT), lit(0))), WEIGHT)
+    known = _groups_replaced(were, window.input) or _copies_counted(were, window.input)
     border = Filter(_placed(were, window, ()), eq(col(PLACE), lit(most)))
     both = UnionAll((_marked(Project(known, keep(columns)), 0), _marked(Project(border, keep(columns)), 1)))
     placed = _placed(both, window, (IS_BORDER,))
@@ -101,6 +103,51 @@ def _net_change(wide: Project, window: Window, most: int, stored_as: dict[str, s
     unknown = tuple(Output(c.name, cast(null(), c.type), c.type) for c in wide.columns)
     doubt = Project(too_few, (*unknown, Output(WEIGHT, cast(null(), "bigint"), "bigint")))
     return UnionAll((consolidate(UnionAll((weighted(now, 1), weighted(was, -1)))), doubt))
+
+
+def _copies_counted(were: Node, rows: Node) -> Node:
+    """What was stored, with what came and without what went."""
+    changed = Project(delta(rows), (*keep(were.columns), Output(WEIGHT, col(WEIGHT), "int")))
+    counted = consolidate(UnionAll((weighted(were, 1), changed)))
+    copies = Project(counted, (*keep(were.columns), Output(WEIGHT, cast(col(WEIGHT), "bigint"), "bigint")))
+    return Repeat(Filter(copies, gt(col(WEIGHT), lit(0))), WEIGHT)
+
+
+def _groups_replaced(were: Node, rows: Node) -> Node | None:
+    """The same of groups that can be told by their keys: those that the change touches, as they are now, and the rest
+    of what was stored. What they were needs not be computed again.
+    """
+    found = _groups_below(rows)
+    if found is None:
+        return None
+    aggregate, keys = found
+    are_there = aggregate.keys and all(keys.get(key.name) in were.names for key in aggregate.keys)
+    if not are_there:
+        return None
+    touched, pairs = touched_groups(aggregate)
+    now = _over(rows, of_groups(aggregate, aggregate.input, touched, pairs))
+    same = tuple(null_safe_eq(col(keys[key.name]), col(key_name(key.name))) for key in aggregate.keys)
+    return UnionAll((Exists(were, touched, same, negated=True), Project(now, keep(were.columns))))
+
+
+def _groups_below(node: Node) -> tuple[Aggregate, dict[str, str]] | None:
+    """Groups of which each row is one, some left out perhaps; and what their keys are called now."""
+    match node:
+        case Aggregate():
+            return node, {key.name: key.name for key in node.keys}
+        case Filter():
+            return _groups_below(node.input)
+        case Project() if found := _groups_below(node.input):
+            aggregate, keys = found
+            called = {output.scalar.as_column: output.name for output in reversed(node.outputs)}
+            return aggregate, {key: called[name] for key, name in keys.items() if name in called}
+        case _:
+            return None
+
+
+def _over(node: Node, groups: Node) -> Node:
+    """The same of other groups."""
+    return groups if isinstance(node, Aggregate) else node.with_inputs((_over(node.inputs[0], groups),))
 
 
 def _marked(rows: Node, is_border: int) -> Node:

@@ -129,7 +129,7 @@ class Relations(Windows):
                 return merged
             kind = self.pick({"inner_join": 1, "left_join": 1})
         right, added = self.apart(fields, right, added)
-        if {name.name for name in added} & {name.name for name in fields if not name.table}:
+        if _bare_twice(fields, added):
             return left, fields
         if kind in ("cross_join", "comma_join"):
             return Join(left, right, WORDS[kind]), fields + added
@@ -188,9 +188,8 @@ class Relations(Windows):
 
     def apart(self, fields: Fields, right: Relation, added: Fields) -> tuple[Relation, Fields]:
         """A name that stands for two merged columns must not be a name of the other side as well."""
-        bare = {field.name for field in fields if not field.table} | {field.name for field in added if not field.table}
-        both = {field.name for field in fields} & {field.name for field in added}
-        return self.renamed(right, added) if bare & both and self.weights["derived_table"] else (right, added)
+        apart = not _bare_twice(fields, added) or not self.weights["derived_table"]
+        return (right, added) if apart else self.renamed(right, added)
 
     def renamed(self, relation: Relation, fields: Fields) -> tuple[Relation, Fields]:
         """The relation as a derived table, each column under a new name."""
@@ -235,3 +234,9 @@ class Relations(Windows):
 
 def _under(alias: str, columns: Fields) -> Fields:
     return tuple(replace(column, table=alias) for column in columns)
+
+
+def _bare_twice(fields: Fields, added: Fields) -> bool:
+    """Is there a name that two merged columns share, and that is one of the other side as well?"""
+    both = {field.name for field in fields} & {field.name for field in added}
+    return any(field.name in both and not field.table for field in (*fields, *added))
