@@ -13,8 +13,9 @@ reading.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 
 from engine.algebra.comparable import comparable
 from engine.algebra.nodes import (
@@ -43,6 +44,7 @@ from engine.compile.differentiate.touched import touched_values
 from engine.compile.equalities import equal_columns
 from engine.compile.few import follows_change
 from engine.compile.keyed_reads import KeyedRead, Place, keyed_read, own_names
+from engine.compile.origins import Origin, of_change, passed, without_contained
 
 
 def gather(root: Node, large: frozenset[str], looked_up: frozenset[str]) -> Node:
@@ -111,10 +113,6 @@ def _can_be_netted(type_: str) -> bool:
     return comparable(col("x"), type_) is not None
 
 
-#: columns of a tree that have all values in question
-_Origin = tuple[Node, tuple[str, ...]]
-
-
 class _Gathering:
     """Rebuilds a tree in which the sources that are asked several times are read once."""
 
@@ -177,21 +175,20 @@ class _Gathering:
         for other in later:
             self._serves.update((id(each.node), other) for each in other.asked)
         if reading.saves:
-            keys = {(_known_by(node), names): node for _, origins in found for node, names in origins or ()}
-            reading.now = reading.of_keys(self._together(reading, keys))
+            reading.now = reading.of_keys(self._together(reading, chain.from_iterable(o or () for _, o in found)))
 
-    def _together(self, reading: _Reading, keys: Mapping[tuple[object, tuple[str, ...]], Node]) -> Node:
+    def _together(self, reading: _Reading, origins: Iterable[Origin]) -> Node:
         _, by = reading.place
         parts = []
-        for (_, names), node in keys.items():
+        for node, names in without_contained(origins):
             pairs = zip(by, names, strict=True)
             parts.append(Project(node, tuple(Output(own, col(name), reading.types[own]) for own, name in pairs)))
         return UnionAll(tuple(parts)) if len(parts) > 1 else parts[0]
 
-    def _origins(self, node: Node, names: tuple[str, ...]) -> list[_Origin] | None:
+    def _origins(self, node: Node, names: tuple[str, ...]) -> list[Origin] | None:
         """What has all values of these columns, and can be computed first. None where that would be too many."""
         if isinstance(node, Scan) and node.leaf.role is Role.DELTA:
-            return [_of_change(node.leaf, tuple(own_names(node)[name] for name in names), node)]
+            return [of_change(node.leaf, tuple(own_names(node)[name] for name in names), node)]
         if not follows_change(node):
             return None
         if self._is_free(node):
@@ -204,9 +201,9 @@ class _Gathering:
                 asked = self._asked.get(id(node))
                 return self._below(node.input, names) if asked is None else self._of_asked(asked, names)
             case Project(input=below, outputs=outputs):
-                return self._below(below, _passed(outputs, names))
+                return self._below(below, passed(outputs, names))
             case Aggregate(input=below, keys=keys):
-                return self._below(below, _passed(keys, names))
+                return self._below(below, passed(keys, names))
             case Filter() | Exists() | Repeat() | Explode() | Window() | OuterJoin(full=False):
                 return self._below(node.inputs[0], names)
             case UnionAll(members=members):
@@ -221,11 +218,11 @@ class _Gathering:
                         return origins
         return None
 
-    def _below(self, below: Node, names: tuple[str | None, ...]) -> list[_Origin] | None:
+    def _below(self, below: Node, names: tuple[str | None, ...]) -> list[Origin] | None:
         there = tuple(name for name in names if name in below.names)
         return self._origins(below, there) if len(there) == len(names) else None
 
-    def _of_asked(self, asked: KeyedRead, names: tuple[str, ...]) -> list[_Origin] | None:
+    def _of_asked(self, asked: KeyedRead, names: tuple[str, ...]) -> list[Origin] | None:
         """Other columns than the keys, of what is read by these."""
         reading = self._reading(asked)
         if reading is None or reading.now is None:
@@ -233,7 +230,7 @@ class _Gathering:
         owns = tuple(own_names(asked.scan)[name] for name in names)
         if not asked.is_old:
             return [(reading.now, owns)]
-        return [(reading.now, owns), _of_change(Leaf(Role.DELTA, asked.scan.leaf.name), owns, reading.now)]
+        return [(reading.now, owns), of_change(Leaf(Role.DELTA, asked.scan.leaf.name), owns, reading.now)]
 
     def _is_free(self, node: Node) -> bool:
         """Can it be computed without what is under way?"""
@@ -272,19 +269,3 @@ def _without_keys_of(node: Node, looked_up: frozenset[str]) -> Node:
             return scan
         case _:
             return node
-
-
-def _passed(outputs: tuple[Output, ...], names: tuple[str, ...]) -> tuple[str | None, ...]:
-    """The columns below that these are, as they are."""
-    below = {output.name: output.scalar.as_column for output in outputs}
-    return tuple(below.get(name) for name in names)
-
-
-def _of_change(leaf: Leaf, owns: tuple[str, ...], typed: Node) -> _Origin:
-    """Under the source's own names, so that what is asked twice is known to be the same."""
-    types = {own: type_ for _, own, type_ in typed.fields} if isinstance(typed, Scan) else typed.types
-    return Scan(leaf, tuple((own, own, types[own]) for own in owns)), owns
-
-
-def _known_by(node: Node) -> object:
-    return node if isinstance(node, Scan) else id(node)

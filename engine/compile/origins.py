@@ -1,0 +1,75 @@
+"""Where keys come from: columns of a tree that have all values in question, and perhaps some more.
+
+More keys than are asked for make a reading larger, never wrong: who reads it takes what he asks for. So what is found
+for a filtered change may as well be found for all of it, where the driver has the keys at hand and need not ask Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.algebra.nodes import Aggregate, Filter, InnerJoin, Leaf, Node, Output, Project, Role, Scan, SemiJoin
+
+Origin = tuple[Node, tuple[str, ...]]
+
+
+def without_contained(origins: Iterable[Origin]) -> tuple[Origin, ...]:
+    """All of their values together, each as simply as can be; what is among the values of another is left out."""
+    plain = {_known_by(*found): found for each in origins for found in (_plainest(*each),)}
+    return tuple(found for known, found in plain.items() if not (_containing(*found) & (plain.keys() - {known})))
+
+
+def _plainest(node: Node, names: tuple[str, ...]) -> Origin:
+    """Without what renames the values or leaves some of them out, down to what is read."""
+    match node:
+        case Scan(leaf=Leaf(role=Role.DELTA) as leaf):
+            owns = {name: own for name, own, _ in node.fields}
+            return of_change(leaf, tuple(owns[name] for name in names), node)
+        case Project(input=below, outputs=outputs):
+            there = passed(outputs, names)
+        case Aggregate(input=below, keys=keys, aggregations=()):
+            there = passed(keys, names)
+        case Filter(input=below):
+            there = names
+        case _:
+            return node, names
+    if None in there:
+        return node, names
+    found = _plainest(below, tuple(map(str, there)))
+    return (node, names) if isinstance(node, Filter) and not _is_read(found[0]) else found
+
+
+def _containing(node: Node, names: tuple[str, ...]) -> set[object]:
+    """Whatever has all of the values, too, of what is joined or filtered to give them."""
+    found: set[object] = set()
+    waiting: list[Origin] = [(node, names)]
+    while waiting:
+        below, there = waiting.pop()
+        plain = _plainest(below, there)
+        found.add(_known_by(*plain))
+        match plain[0]:
+            case Filter(input=inner) | SemiJoin(input=inner) if not _is_read(plain[0]):
+                waiting.append((inner, plain[1]))
+            case InnerJoin(members=members):
+                waiting += [(each, plain[1]) for each in members if each.names.issuperset(plain[1])]
+    return found
+
+
+def _is_read(node: Node) -> bool:
+    return isinstance(node, Scan) or (isinstance(node, SemiJoin) and isinstance(node.input, Scan))
+
+
+def passed(outputs: tuple[Output, ...], names: tuple[str, ...]) -> tuple[str | None, ...]:
+    """The columns below that these are, as they are."""
+    below = {output.name: output.scalar.as_column for output in outputs}
+    return tuple(below.get(name) for name in names)
+
+
+def of_change(leaf: Leaf, owns: tuple[str, ...], typed: Node) -> Origin:
+    """Under the source's own names, so that what is asked twice is known to be the same."""
+    types = {own: type_ for _, own, type_ in typed.fields} if isinstance(typed, Scan) else typed.types
+    return Scan(leaf, tuple((own, own, types[own]) for own in owns)), owns
+
+
+def _known_by(node: Node, names: tuple[str, ...]) -> object:
+    return node if isinstance(node, Scan) else id(node), names
