@@ -13,10 +13,11 @@ large side of the next join to meet it. Of a step it knows, and broadcasts it.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.algebra.nodes import (
     Aggregate,
+    Empty,
     Exists,
     InnerJoin,
     Leaf,
@@ -27,11 +28,12 @@ from engine.algebra.nodes import (
     Scan,
     SemiJoin,
 )
-from engine.algebra.trees import nodes_of
+from engine.algebra.trees import nodes_of, rewrite
 from engine.compile.few import follows_change, reads_any
 from engine.compile.gather import gather
 from engine.compile.keyed_reads import KeyedRead, keyed_read
 from engine.compile.narrow import narrow
+from engine.compile.optimize.prune_empty import prune_empty
 
 #: how many operators may be left of a statement, written out; a step costs a job, and planning grows with the square
 OPERATORS_MAX = 60
@@ -63,6 +65,43 @@ class Steps:
     @property
     def parts(self) -> tuple[Node, ...]:
         return (*(step.tree for step in self.before), self.last)
+
+    def given_empty(self, empty: frozenset[str]) -> Steps:
+        """What is left to do once steps of these names came out without a row; what nobody reads any more is not."""
+        left: list[Step] = []
+        for step in self.before:
+            tree = _without_rows(step.tree, empty)
+            if isinstance(tree, Empty):
+                empty |= {step.leaf.name}
+            elif tree is step.tree:
+                left.append(step)
+            else:
+                asked = None if step.lookup is None else keyed_read(tree, frozenset((step.lookup.scan.leaf.name,)))
+                left.append(replace(step, tree=tree, lookup=asked))
+        last = _without_rows(self.last, empty)
+        needed = _step_names(last)
+        for step in reversed(left):
+            if step.leaf.name in needed:
+                needed |= _step_names(step.tree)
+        return Steps(tuple(step for step in left if step.leaf.name in needed), last, self.whole)
+
+
+def _without_rows(tree: Node, steps: frozenset[str]) -> Node:
+    if not _step_names(tree) & steps:
+        return tree
+    return prune_empty(rewrite(tree, lambda node: Empty(node.columns) if _step_name(node) in steps else node))
+
+
+def _step_names(tree: Node) -> frozenset[str]:
+    return frozenset(name for node in nodes_of(tree) if (name := _step_name(node)) is not None)
+
+
+def _step_name(node: Node) -> str | None:
+    match node:
+        case Scan(leaf=Leaf(role=Role.STEP, name=name)):
+            return name
+        case _:
+            return None
 
 
 def in_steps(

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from engine.algebra.nodes import Node
 from engine.lake import apply, changes, meaning, opinion, queries, quoting, sql_functions, steps, tables, upkeep, views
 from engine.lake import polled as polling
 from engine.lake.apply import OPERATION, Commit, Counts
@@ -22,7 +21,7 @@ from engine.lake.polled import Poll
 from engine.lake.shared_changes import SharedChanges
 from engine.lake.sql_functions import SqlFunction
 from engine.lake.stamp import Stamp
-from engine.lake.steps import QueryStep
+from engine.lake.steps import Query
 from engine.records import Column, Evaluated, Polled
 
 if TYPE_CHECKING:
@@ -30,27 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from engine.lake.session import SparkHost
-
-
-@dataclass(frozen=True)
-class Query:
-    """A statement as Spark runs it, and the tree that it came from, for engines that speak otherwise."""
-
-    #: reads what the steps made
-    sql: str
-    #: of the whole statement; None for a query that could not be taken apart: it runs as its owner wrote it
-    tree: Node | None = None
-    steps: tuple[QueryStep, ...] = ()
-    #: does what is left after the steps read more than one task should?
-    reads_much: bool = False
-    #: the views that what is left reads; None: nobody knows
-    reads: frozenset[str] | None = None
-
-    @property
-    def text(self) -> str:
-        """All of it, for people."""
-        steps = [f"CACHE TABLE {step.view} AS\n{step.sql}" for step in self.steps]
-        return ";\n\n".join([*steps, self.sql])
 
 
 @dataclass(frozen=True)
@@ -292,10 +270,10 @@ class SparkCompute:
         return self._host.session()
 
     def _run(self, query: Query, doing: str, small: bool) -> DataFrame:
-        with steps.shown(self._session, query.steps, doing, small=small) as all_few:
-            views.make_ready(self._session, query.reads)
-            queries.tune(self._session, small=all_few and not query.reads_much)
-            return queries.run(self._session, query.sql, doing)
+        with steps.left_of(self._session, query, doing, small=small) as (left, all_few):
+            views.make_ready(self._session, left.reads)
+            queries.tune(self._session, small=all_few and not left.reads_much)
+            return queries.run(self._session, left.sql, doing)
 
 
 class SparkResult:

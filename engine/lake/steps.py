@@ -1,10 +1,10 @@
-"""What is computed before a statement that reads it: kept under its name, for as long as the statement needs it."""
+"""Statements as Spark runs them, and what is computed before one: kept under its name for as long as it is needed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.lake import failures, lookups, queries, views
@@ -13,6 +13,8 @@ from engine.lake.lookups import Lookup
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from engine.algebra.nodes import Node
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,40 @@ class QueryStep:
     lookup: Lookup | None = None
 
 
-@contextmanager
-def shown(session: SparkSession, steps: Iterable[QueryStep], doing: str, *, small: bool) -> Iterator[bool]:
-    """Runs each and shows its rows under its name, for as long as the block lasts. Frames made in it keep them.
+@dataclass(frozen=True)
+class Query:
+    """A statement as Spark runs it, and the tree that it came from, for engines that speak otherwise."""
 
-    Tells whether a small change came to few rows everywhere.
+    #: reads what the steps made
+    sql: str
+    #: of the whole statement; None for a query that could not be taken apart: it runs as its owner wrote it
+    tree: Node | None = None
+    steps: tuple[QueryStep, ...] = ()
+    #: does what is left after the steps read more than one task should?
+    reads_much: bool = False
+    #: the views that what is left reads; None: nobody knows
+    reads: frozenset[str] | None = None
+    #: the same, once these views of steps came out without a row
+    given_empty: Callable[[frozenset[str]], Query] | None = field(default=None, compare=False)
+
+    @property
+    def text(self) -> str:
+        """All of it, for people."""
+        steps = [f"CACHE TABLE {step.view} AS\n{step.sql}" for step in self.steps]
+        return ";\n\n".join([*steps, self.sql])
+
+
+@contextmanager
+def left_of(session: SparkSession, query: Query, doing: str, *, small: bool) -> Iterator[tuple[Query, bool]]:
+    """Runs each step and shows its rows under its name, for as long as the block lasts. Frames made in it keep them.
+
+    Tells what is left to run, and whether a small change came to few rows everywhere. What follows from a step without
+    a row is not run at all.
     """
     names: list[str] = []
+    empty = frozenset[str]()
     try:
-        for step in steps:
+        while (step := next((each for each in query.steps if each.view not in names), None)) is not None:
             rows = None if step.lookup is None else lookups.rows(session, step.lookup, doing)
             queries.tune(session, small=small and not (step.reads_much and rows is None))
             try:
@@ -50,7 +77,10 @@ def shown(session: SparkSession, steps: Iterable[QueryStep], doing: str, *, smal
                 raise failures.typed(error, doing) from error
             names.append(step.view)
             small = small and rows is not None and rows.num_rows <= queries.SMALL_ROWS
-        yield small
+            if rows is not None and rows.num_rows == 0 and query.given_empty is not None:
+                empty |= {step.view}
+                query = query.given_empty(empty)
+        yield query, small
     finally:
         for name in names:
             queries.drop(session, name)

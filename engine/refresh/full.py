@@ -6,7 +6,7 @@ from engine.algebra.nodes import Leaf, Role
 from engine.compile.places import view_name
 from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import tables
-from engine.lake.compute import Query
+from engine.lake.steps import Query
 from engine.records import Column, Outcome
 from engine.refresh.job import Applied, Job
 from engine.refresh.plans import rendered

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.algebra.nodes import Leaf, Node, Output, Project
@@ -20,15 +21,14 @@ from engine.compile.pipeline import Request, compile_query, known_sources
 from engine.compile.places import in_views
 from engine.compile.plan import MaintenancePlan, replaced_views
 from engine.compile.render import Places, render
-from engine.compile.steps import in_steps
+from engine.compile.steps import Steps, in_steps
 from engine.compile.translate import InSpark, in_spark
 from engine.errors import InternalError, NotFound, QueryError, SourceSchemaChanged
 from engine.lake import tables, views
-from engine.lake.compute import Query
 from engine.lake.lookups import Lookup
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
-from engine.lake.steps import QueryStep
+from engine.lake.steps import Query, QueryStep
 from engine.records import CdcMode, Column, ReasonCode, RefreshMode, SqlDialect, StreamTable, View
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ class Located:
     columns: tuple[Column, ...]
     is_stream_table: bool
     cdc_mode: CdcMode = CdcMode.AUTO
+
+
+#: of so many ways in which steps come out empty it is remembered what is left to do
+_WAYS = 64
 
 
 class Relations(Mapping[str, tuple[Column, ...]]):
@@ -169,21 +173,30 @@ class Sizes:
 
 def rendered(tree: Node, places: Places = in_views, sizes: Sizes | None = None) -> Query:
     sizes = sizes or Sizes()
-    steps = in_steps(tree, large=sizes.large, looked_up=sizes.looked_up)
+    return _rendered(in_steps(tree, large=sizes.large, looked_up=sizes.looked_up), places, sizes.large)
+
+
+def _rendered(steps: Steps, places: Places, large: frozenset[str]) -> Query:
+    views = {places(step.leaf).name: step.leaf.name for step in steps.before}
     before = tuple(
         QueryStep(
             places(step.leaf).name,
             render(step.tree, places, pretty=True),
             is_few=step.is_few,
-            reads_much=reads_any(step.tree, sizes.large),
+            reads_much=reads_any(step.tree, large),
             lookup=None if step.lookup is None else _lookup(step.lookup, places),
             reads=_read(step.tree, places),
         )
         for step in steps.before
     )
+
+    @lru_cache(_WAYS)
+    def given_empty(names: frozenset[str]) -> Query:
+        return _rendered(steps.given_empty(frozenset(views[name] for name in names)), places, large)
+
     last = render(steps.last, places, pretty=True)
-    much, reads = reads_any(steps.last, sizes.large), _read(steps.last, places)
-    return Query(last, steps.whole, before, reads_much=much, reads=reads)
+    much, reads = reads_any(steps.last, large), _read(steps.last, places)
+    return Query(last, steps.whole, before, much, reads, given_empty if before else None)
 
 
 def _read(tree: Node, places: Places) -> frozenset[str]:

@@ -15,9 +15,10 @@ from engine.errors import CommitConflict, NegativeMultiplicity, Tampered
 from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint, SimulatedCrash
 from engine.lake import commits, log, stamp
 from engine.lake.apply import OPERATION, Counts
-from engine.lake.compute import Compute, Query, RowIds, SparkCompute
+from engine.lake.compute import Compute, RowIds, SparkCompute
 from engine.lake.session import SparkHost
 from engine.lake.stamp import Stamp
+from engine.lake.steps import Query
 from engine.records import Column, Outcome, SourceVersion
 from tests.faults.witness import left_by_full_refreshes
 from tests.support.delta_files import SourceTable

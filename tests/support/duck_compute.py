@@ -32,12 +32,13 @@ from engine.lake import apply, changes, data_files, differences, log, netting, q
 from engine.lake import polled as polling
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.commits import ChangeKind, ChangeSummary, files_between
-from engine.lake.compute import Query, Result, RowIds
+from engine.lake.compute import Result, RowIds
 from engine.lake.opinion import Opinion
 from engine.lake.polled import Poll
 from engine.lake.shared_changes import SharedChanges
 from engine.lake.sql_functions import SqlFunction
 from engine.lake.stamp import Stamp
+from engine.lake.steps import Query
 from engine.lake.tables import Pinned
 from engine.records import Column, Evaluated, Polled
 from tests.support import delta_files

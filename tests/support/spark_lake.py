@@ -13,12 +13,12 @@ from engine.algebra.nodes import Node
 from engine.algebra.trees import leaves
 from engine.compile.functions import Kind
 from engine.compile.render import render
-from engine.compile.steps import in_steps
+from engine.compile.steps import Steps, in_steps
 from engine.lake import meaning, opinion, sql_functions, views
 from engine.lake.opinion import Opinion
 from engine.lake.session import SparkHost
 from engine.lake.sql_functions import SqlFunction
-from engine.lake.steps import QueryStep, shown
+from engine.lake.steps import Query, QueryStep, left_of
 from engine.records import Column
 from tests.support.duck_analyzer import Relations
 from tests.support.fake_lake import FakeLake, duck_type, quoted, table_of
@@ -94,10 +94,8 @@ class SparkLake(FakeLake):
         """Runs the tree on Spark, in the steps that it is run in; the query that is handed back reads the result."""
         for leaf in leaves(tree):
             self._show(table_of(leaf.leaf), str(leaf.leaf))
-        steps = in_steps(tree, large=self._large)
-        before = [QueryStep(str(each.leaf), render(each.tree), each.is_few) for each in steps.before]
-        with shown(self.session, before, "a test", small=True):
-            return self._run(render(steps.last), tree.columns)
+        with left_of(self.session, _query(in_steps(tree, large=self._large)), "a test", small=True) as (left, _):
+            return self._run(left.sql, tree.columns)
 
     def recompute(self, query: str, columns: Sequence[Column]) -> list[Row]:
         for name in self.tables:
@@ -138,3 +136,13 @@ class SparkLake(FakeLake):
 
 def _ticked(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def _query(steps: Steps) -> Query:
+    before = tuple(QueryStep(str(each.leaf), render(each.tree), each.is_few) for each in steps.before)
+    names = {str(each.leaf): each.leaf.name for each in steps.before}
+
+    def given_empty(views: frozenset[str]) -> Query:
+        return _query(steps.given_empty(frozenset(names[view] for view in views)))
+
+    return Query(render(steps.last), steps.whole, before, given_empty=given_empty)

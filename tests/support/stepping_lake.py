@@ -45,10 +45,15 @@ class SteppingLake(FakeLake):
         self._cut: dict[int, tuple[Node, Steps]] = {}
 
     def sql(self, tree: Node) -> str:
-        steps = self._steps(tree)
-        for step in steps.before:
-            self.db.execute(f"CREATE OR REPLACE TABLE {quoted(table_of(step.leaf))} AS {super().sql(step.tree)}")
-        return super().sql(steps.last)
+        left, done, empty = self._steps(tree), set[str](), frozenset[str]()
+        while (step := next((each for each in left.before if each.leaf.name not in done), None)) is not None:
+            table = quoted(table_of(step.leaf))
+            self.db.execute(f"CREATE OR REPLACE TABLE {table} AS {super().sql(step.tree)}")
+            done.add(step.leaf.name)
+            if not self._count(f"SELECT count(*) FROM {table}"):
+                empty |= {step.leaf.name}
+                left = left.given_empty(empty)
+        return super().sql(left.last)
 
     def _steps(self, tree: Node) -> Steps:
         """Remembered, so that what they are made of can be."""

@@ -21,8 +21,9 @@ from engine.algebra.nodes import (
     SemiJoin,
     UnionAll,
     Window,
+    keep,
 )
-from engine.algebra.scalars import col
+from engine.algebra.scalars import cast, col, null
 from engine.algebra.trees import rewrite
 
 
@@ -53,6 +54,9 @@ def _prune(node: Node) -> Node:
             return Empty(node.columns)
         case Exists(other=Empty(), negated=True):
             return node.input
+        case OuterJoin(right=Empty(), full=False):
+            nothing = tuple(Output(c.name, cast(null(), c.type), c.type) for c in node.right.columns)
+            return Project(node.left, (*keep(node.left.columns), *nothing))
         case UnionAll():
             return _union(node)
         case _:

@@ -10,7 +10,7 @@ from engine.compile.places import view_name
 from engine.lake import queries
 from engine.lake.apply import Counts
 from engine.lake.capabilities import capabilities
-from engine.lake.compute import Query
+from engine.lake.steps import Query
 from engine.refresh.job import Differential, Job, TooLarge, refuse_contradictions
 
 if TYPE_CHECKING:
