@@ -302,7 +302,8 @@ class Select:
         return " ".join(parts)
 
     def _first_window(self) -> str:
-        found = (node for item in self.items for node in walk(item.value) if isinstance(node, Window))
+        """Of this SELECT: those inside of an item may be of a subquery."""
+        found = (item.value for item in self.items if isinstance(item.value, Window))
         return next((window.specification() for window in found), "")
 
 
