@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.properties.walk import rebuilt, walk
+from tests.properties.walk import rebuilt
 
 
 @dataclass(frozen=True)
