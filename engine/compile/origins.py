@@ -1,8 +1,4 @@
-"""Where keys come from: columns of a tree that have all values in question, and perhaps some more.
-
-More keys than are asked for make a reading larger, never wrong: who reads it takes what he asks for. So what is found
-for a filtered change may as well be found for all of it, where the driver has the keys at hand and need not ask Spark.
-"""
+"""Where keys come from: columns of a tree that together have all values in question."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ def without_contained(origins: Iterable[Origin]) -> tuple[Origin, ...]:
 
 
 def _plainest(node: Node, names: tuple[str, ...]) -> Origin:
-    """Without what renames the values or leaves some of them out, down to what is read."""
+    """Without what only renames the values, or leaves copies of them out."""
     match node:
         case Scan(leaf=Leaf(role=Role.DELTA) as leaf):
             owns = {name: own for name, own, _ in node.fields}
@@ -29,14 +25,9 @@ def _plainest(node: Node, names: tuple[str, ...]) -> Origin:
             there = passed(outputs, names)
         case Aggregate(input=below, keys=keys, aggregations=()):
             there = passed(keys, names)
-        case Filter(input=below):
-            there = names
         case _:
             return node, names
-    if None in there:
-        return node, names
-    found = _plainest(below, tuple(map(str, there)))
-    return (node, names) if isinstance(node, Filter) and not _is_read(found[0]) else found
+    return (node, names) if None in there else _plainest(below, tuple(map(str, there)))
 
 
 def _containing(node: Node, names: tuple[str, ...]) -> set[object]:
@@ -48,15 +39,11 @@ def _containing(node: Node, names: tuple[str, ...]) -> set[object]:
         plain = _plainest(below, there)
         found.add(_known_by(*plain))
         match plain[0]:
-            case Filter(input=inner) | SemiJoin(input=inner) if not _is_read(plain[0]):
+            case Filter(input=inner) | SemiJoin(input=inner):
                 waiting.append((inner, plain[1]))
             case InnerJoin(members=members):
                 waiting += [(each, plain[1]) for each in members if each.names.issuperset(plain[1])]
     return found
-
-
-def _is_read(node: Node) -> bool:
-    return isinstance(node, Scan) or (isinstance(node, SemiJoin) and isinstance(node.input, Scan))
 
 
 def passed(outputs: tuple[Output, ...], names: tuple[str, ...]) -> tuple[str | None, ...]:

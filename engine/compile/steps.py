@@ -66,9 +66,9 @@ class Steps:
     def parts(self) -> tuple[Node, ...]:
         return (*(step.tree for step in self.before), self.last)
 
-    def given_empty(self, empty: frozenset[str]) -> Steps:
-        """What is left to do once steps of these names came out without a row; what nobody reads any more is not."""
-        left: list[Step] = []
+    def given_empty(self, name: str) -> Steps:
+        """What is left to do once this step came out without a row. What nobody reads any more is not."""
+        empty, left = frozenset((name,)), list[Step]()
         for step in self.before:
             tree = _without_rows(step.tree, empty)
             if isinstance(tree, Empty):

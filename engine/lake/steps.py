@@ -44,8 +44,8 @@ class Query:
     reads_much: bool = False
     #: the views that what is left reads; None: nobody knows
     reads: frozenset[str] | None = None
-    #: the same, once these views of steps came out without a row
-    given_empty: Callable[[frozenset[str]], Query] | None = field(default=None, compare=False)
+    #: what is left of it, once the view of this step came out without a row
+    given_empty: Callable[[str], Query] | None = field(default=None, compare=False)
 
     @property
     def text(self) -> str:
@@ -62,7 +62,6 @@ def left_of(session: SparkSession, query: Query, doing: str, *, small: bool) -> 
     a row is not run at all.
     """
     names: list[str] = []
-    empty = frozenset[str]()
     try:
         while (step := next((each for each in query.steps if each.view not in names), None)) is not None:
             rows = None if step.lookup is None else lookups.rows(session, step.lookup, doing)
@@ -78,8 +77,7 @@ def left_of(session: SparkSession, query: Query, doing: str, *, small: bool) -> 
             names.append(step.view)
             small = small and rows is not None and rows.num_rows <= queries.SMALL_ROWS
             if rows is not None and rows.num_rows == 0 and query.given_empty is not None:
-                empty |= {step.view}
-                query = query.given_empty(empty)
+                query = query.given_empty(step.view)
         yield query, small
     finally:
         for name in names:

@@ -47,7 +47,7 @@ class Located:
     cdc_mode: CdcMode = CdcMode.AUTO
 
 
-#: of so many ways in which steps come out empty it is remembered what is left to do
+#: for so many steps it is remembered what is left to do once they came out empty
 _WAYS = 64
 
 
@@ -191,8 +191,8 @@ def _rendered(steps: Steps, places: Places, large: frozenset[str]) -> Query:
     )
 
     @lru_cache(_WAYS)
-    def given_empty(names: frozenset[str]) -> Query:
-        return _rendered(steps.given_empty(frozenset(views[name] for name in names)), places, large)
+    def given_empty(view: str) -> Query:
+        return _rendered(steps.given_empty(views[view]), places, large)
 
     last = render(steps.last, places, pretty=True)
     much, reads = reads_any(steps.last, large), _read(steps.last, places)

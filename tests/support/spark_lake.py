@@ -142,7 +142,7 @@ def _query(steps: Steps) -> Query:
     before = tuple(QueryStep(str(each.leaf), render(each.tree), each.is_few) for each in steps.before)
     names = {str(each.leaf): each.leaf.name for each in steps.before}
 
-    def given_empty(views: frozenset[str]) -> Query:
-        return _query(steps.given_empty(frozenset(names[view] for view in views)))
+    def given_empty(view: str) -> Query:
+        return _query(steps.given_empty(names[view]))
 
     return Query(render(steps.last), steps.whole, before, given_empty=given_empty)

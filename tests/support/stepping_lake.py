@@ -45,14 +45,13 @@ class SteppingLake(FakeLake):
         self._cut: dict[int, tuple[Node, Steps]] = {}
 
     def sql(self, tree: Node) -> str:
-        left, done, empty = self._steps(tree), set[str](), frozenset[str]()
+        left, done = self._steps(tree), set[str]()
         while (step := next((each for each in left.before if each.leaf.name not in done), None)) is not None:
             table = quoted(table_of(step.leaf))
             self.db.execute(f"CREATE OR REPLACE TABLE {table} AS {super().sql(step.tree)}")
             done.add(step.leaf.name)
             if not self._count(f"SELECT count(*) FROM {table}"):
-                empty |= {step.leaf.name}
-                left = left.given_empty(empty)
+                left = left.given_empty(step.leaf.name)
         return super().sql(left.last)
 
     def _steps(self, tree: Node) -> Steps:
