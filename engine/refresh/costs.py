@@ -131,8 +131,8 @@ class Prices:
         )
 
 
-DIFFERENTIAL = Prices(100, 170, read=0.003, changed=0.016, scanned=0.0002, recomputed=0.0005, written=0.012)
-FULL = Prices(500, 100, read=0, changed=0, scanned=0.0006, recomputed=0, written=0.0003)
+DIFFERENTIAL = Prices(200, 25, read=0.003, changed=0.016, scanned=0.00005, recomputed=0.0003, written=0.012)
+FULL = Prices(300, 60, read=0, changed=0, scanned=0.0004, recomputed=0, written=0.0003)
 
 
 @dataclass(frozen=True)
