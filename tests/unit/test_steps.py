@@ -20,7 +20,7 @@ from engine.algebra.trees import leaves, nodes_of
 from engine.compile.bind import Change, bind
 from engine.compile.few import follows_change
 from engine.compile.pipeline import Request, compile_query
-from engine.compile.steps import in_steps, written_out
+from engine.compile.steps import Steps, in_steps, written_out
 from engine.records import Column
 from tests.support.duck_analyzer import DuckAnalyzer
 
@@ -135,3 +135,48 @@ def test_a_source_as_it_was_is_told_by_what_is_asked_of_it() -> None:
     assert any(isinstance(node, Repeat) for steps in cut for node in nodes_of(steps.whole)), "what it was is told"
     grouped = [node for steps in cut for node in nodes_of(steps.whole) if isinstance(node, Aggregate)]
     assert not any(key.type == "variant" for node in grouped for key in node.keys)
+
+
+# ---------------------------------------------------------------- steps without rows
+
+KEYED = """
+SELECT c.region, sum(i.amount) AS amount FROM orders o JOIN items i ON i.o = o.id
+JOIN customers c ON c.id = o.customer GROUP BY c.region
+"""
+
+
+def of_all_looked_up() -> Steps:
+    everything = frozenset(RELATIONS)
+    return in_steps(of_change(KEYED, "orders", "items"), large=everything, looked_up=everything)
+
+
+def test_what_follows_from_a_step_without_rows_is_left_out() -> None:
+    steps = of_all_looked_up()
+    first = steps.before[0]
+    readers = [each for each in steps.before if reads(each.tree, first.leaf)]
+    assert readers, "nobody reads the first step"
+    left = steps.given_empty(first.leaf.name)
+    assert first not in left.before
+    assert not any(reads(part, first.leaf) for part in left.parts)
+    assert len(left.before) < len(steps.before)
+    assert [column.name for column in left.last.columns] == [column.name for column in steps.last.columns]
+
+
+def test_a_step_that_nobody_reads_any_more_is_not_run() -> None:
+    """Each step is in the end read by the last part."""
+    steps = of_all_looked_up()
+    for step in steps.before:
+        left = steps.given_empty(step.leaf.name)
+        for each in left.before:
+            assert any(reads(part, each.leaf) for part in left.parts)
+
+
+def test_steps_that_have_nothing_to_do_with_it_stay_as_they_are() -> None:
+    steps = of_all_looked_up()
+    last = steps.before[-1]
+    left = steps.given_empty(last.leaf.name)
+    assert set(left.before) <= set(steps.before)
+
+
+def reads(tree: Node, leaf: Leaf) -> bool:
+    return any(scan.leaf == leaf for scan in leaves(tree))
