@@ -18,7 +18,7 @@
     │   ├── NegativeMultiplicity   a row would be deleted that is not there
     │   ├── Tampered               somebody else wrote the stream table
     │   ├── ChangeUndone, ChangeKept       DML whose dependents could not follow
-    │   └── RefreshSkipped, RefreshOvertaken, RefreshCancelled, NotPopulated, RefreshFailed
+    │   └── RefreshSkipped, RefreshOvertaken, RefreshCancelled, NotPopulated, RefreshFailed, OutOfMemory
     ├── WorkspaceError             the folder .trickle/
     │   ├── WorkspaceMissing, WorkspaceTooNew, WorkspaceTooOld, CatalogCorrupt
     │   └── CatalogBusy, StorageFull       (retried)
@@ -240,6 +240,10 @@ class NotPopulated(RefreshError):
 
 class RefreshFailed(RefreshError):
     """Spark, the lake or the disk refused a step; `detail` carries what they said."""
+
+
+class OutOfMemory(RefreshError):
+    """Spark had not enough memory for it, not even with little at a time."""
 
 
 class WorkspaceError(TrickleError):

@@ -12,7 +12,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from engine.lake import apply, changes, meaning, opinion, queries, quoting, sql_functions, steps, tables, upkeep, views
+from engine.errors import OutOfMemory, SparkUnavailable
+from engine.lake import (
+    apply,
+    changes,
+    failures,
+    meaning,
+    opinion,
+    queries,
+    quoting,
+    sql_functions,
+    steps,
+    tables,
+    upkeep,
+    views,
+)
 from engine.lake import polled as polling
 from engine.lake.apply import OPERATION, Commit, Counts
 from engine.lake.commits import ChangeSummary
@@ -85,6 +99,12 @@ class Compute(Protocol):
         """What runs inside can be cancelled by this tag."""
 
     def cancel(self, tag: str) -> None: ...
+
+    def ran_out_of_memory(self, error: BaseException) -> bool:
+        """Was that why?"""
+
+    def frugally(self) -> AbstractContextManager[None]:
+        """What runs inside takes as little memory as can be, however long that takes."""
 
     def describe(self, sql: str) -> tuple[Column, ...]: ...
 
@@ -174,6 +194,17 @@ class SparkCompute:
 
     def cancel(self, tag: str) -> None:
         self._host.cancel(tag)
+
+    def ran_out_of_memory(self, error: BaseException) -> bool:
+        if isinstance(error, SparkUnavailable) or failures.is_lost_connection(error):
+            return self._host.died_of_memory()
+        return isinstance(error, OutOfMemory)
+
+    @contextmanager
+    def frugally(self) -> Iterator[None]:
+        self.wait_ready()
+        with queries.frugally(self._session):
+            yield
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         return self._host.analyze(sql).columns

@@ -19,6 +19,7 @@ from engine.errors import (
     CommitConflict,
     NegativeMultiplicity,
     NotFound,
+    OutOfMemory,
     PermissionDenied,
     RefreshCancelled,
     RefreshFailed,
@@ -159,7 +160,7 @@ def _of_spark(error: BaseException, doing: str) -> TrickleError:
     if names & _ACCESS:
         return _denied(doing, headline(error))
     if "OutOfMemoryError" in names:
-        return RefreshFailed(
+        return OutOfMemory(
             f"{doing} ran out of memory.",
             detail=headline(error),
             hint="Raise spark.driver_memory in trickle.toml.",

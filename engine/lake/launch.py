@@ -56,6 +56,10 @@ DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 #: how long a JVM whose connection broke is waited for; a living one does not break them
 DYING_MS = 2000
+#: so long the system may take to say with which code it ended
+_ENDED_S = 10
+#: Spark's own code for a JVM that it ends since a task found no memory left
+_OUT_OF_MEMORY = 52
 
 _environment_lock = threading.Lock()
 
@@ -80,6 +84,13 @@ class Jvm:
         """Of a dying process the system closes stdin and connections in any order: seen up to 10 ms apart. Who lost
         a connection calls this before asking whether it is alive."""
         self._left_its_stdin(wait_ms=DYING_MS)
+
+    def died_of_memory(self) -> bool:
+        """Of one that is dead, or about to be."""
+        try:
+            return self.process.wait(_ENDED_S) == _OUT_OF_MEMORY
+        except subprocess.TimeoutExpired:
+            return False
 
     def wait_for_death(self) -> None:
         if not self._left_its_stdin(wait_ms=None):

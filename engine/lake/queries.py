@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from engine.lake import failures
@@ -27,26 +29,45 @@ _SMALL = {
 }
 
 
+#: where the memory was not enough: nothing is held as a whole, and a task has little of it at a time
+_FRUGAL = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "200",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "4MB",
+    "spark.sql.files.maxPartitionBytes": "16MB",
+}
+
+
 def tune(session: SparkSession, *, small: bool) -> None:
     """Settings for what is about to run: a small change wants neither many tasks nor plans that adapt."""
-    if getattr(session, "_trickle_small", None) == small:
+    wanted = _FRUGAL if getattr(session, "_trickle_frugal", False) else _SMALL if small else {}
+    if getattr(session, "_trickle_tuned", None) == wanted:
         return
-    usual = _usual(session)
-    for key, value in _SMALL.items():
-        was = usual[key]
-        if small:
-            session.conf.set(key, value)
-        elif was is not None:
-            session.conf.set(key, was)
-        else:
+    for key, usual in _usual(session).items():
+        value = wanted.get(key, usual)
+        if value is None:
             session.conf.unset(key)
-    session._trickle_small = small  # type: ignore[attr-defined]
+        else:
+            session.conf.set(key, value)
+    session._trickle_tuned = wanted  # type: ignore[attr-defined]
+
+
+@contextmanager
+def frugally(session: SparkSession) -> Iterator[None]:
+    """All that runs in the session inside of the block takes little memory, and its time."""
+    session._trickle_frugal = True  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        session._trickle_frugal = False  # type: ignore[attr-defined]
 
 
 def _usual(session: SparkSession) -> dict[str, str | None]:
     """As it was before the first change. Remembered: the whole configuration takes 25 ms to cross over from the JVM."""
     if not hasattr(session, "_trickle_usual"):
-        session._trickle_usual = {key: session.conf.get(key, None) for key in _SMALL}  # type: ignore[attr-defined]
+        keys = dict.fromkeys((*_SMALL, *_FRUGAL))
+        session._trickle_usual = {key: session.conf.get(key, None) for key in keys}  # type: ignore[attr-defined]
     found: dict[str, str | None] = session._trickle_usual  # type: ignore[attr-defined]
     return found
 

@@ -60,6 +60,7 @@ class SparkHost:
         self._status = SparkStatus(SparkPhase.NOT_STARTED)
         self._failure: TrickleError | None = None
         self._shared: SharedJvm | None = None
+        self._lost_jvm: Jvm | None = None
         #: of one start: a host that is stopped and started again must not wake what was stopped
         self._stopping = threading.Event()
         self._java = ""
@@ -106,6 +107,12 @@ class SparkHost:
         self._look()  # after the question, which may be what met a dead JVM
         status = self._status
         return replace(status, running_jobs=running_jobs) if status.phase is SparkPhase.READY else status
+
+    def died_of_memory(self) -> bool:
+        """The last JVM that ended by itself: did it, since there was no memory left?"""
+        self._look()
+        lost = self._lost_jvm
+        return lost is not None and lost.died_of_memory()
 
     @property
     def is_ready(self) -> bool:
@@ -276,6 +283,7 @@ class SparkHost:
             if self._shared is not shared or self._status.phase is not SparkPhase.READY:
                 return  # it is known, or a start fails of it
             self._shared = None
+            self._lost_jvm = shared.jvm
             status = self._become(
                 SparkPhase.LOST,
                 "Spark ended by itself",

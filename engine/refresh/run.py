@@ -53,6 +53,7 @@ from engine.refresh.choose import (
     why_full,
 )
 from engine.refresh.claims import NOTHING_CHANGED, Claims
+from engine.refresh.frugal import frugally_if_needed
 from engine.refresh.job import Job, TooLarge
 from engine.refresh.ledger import Attempt, Done, Ledger, no_data, stamped_anew
 from engine.refresh.moves import since_the_frontier, untold, without_change
@@ -187,8 +188,7 @@ class Refresher:
         """Somebody else's commit in between, an OPTIMIZE say, throws all away: it is begun anew, some times."""
         for pause_s in retry.pauses_s(self._settings.refresh.conflict_retries, self._chance):
             try:
-                with failures.panics_as_errors():
-                    return self._attempt(attempt, progress, asked_full=asked_full)
+                return self._attempted(attempt, progress, asked_full=asked_full)
             except TrickleError as error:
                 if not retry.at_once(error) or self._closing:
                     raise
@@ -197,8 +197,14 @@ class Refresher:
             time.sleep(pause_s)
             attempt = replace(attempt, table=self._not_altered(attempt.table))
             progress = self._catalog.get_progress(attempt.table.id)
-        with failures.panics_as_errors():
+        return self._attempted(attempt, progress, asked_full=asked_full)
+
+    def _attempted(self, attempt: Attempt, progress: Progress, *, asked_full: bool) -> Done:
+        def once() -> Done:
             return self._attempt(attempt, progress, asked_full=asked_full)
+
+        with failures.panics_as_errors():
+            return frugally_if_needed(self._compute, attempt.table.name, once)
 
     def _not_altered(self, table: StreamTable) -> StreamTable:
         """As it is by now. What was in the way may have been another definition."""

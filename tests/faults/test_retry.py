@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from engine.catalog.records import Progress
-from engine.errors import CommitConflict, RefreshFailed, SparkUnavailable, TrickleError
+from engine.errors import CommitConflict, OutOfMemory, RefreshFailed, SparkUnavailable, TrickleError
 from engine.event_records import EventKind
 from engine.failpoints import FAILPOINTS, Action, Arming, Failpoint
 from engine.records import Column, Outcome, State
@@ -16,6 +18,7 @@ from engine.refresh.status import status_of
 from engine.schedule.due import is_held, wait_s
 from tests.faults.life import world_of
 from tests.faults.simulation import FIRST, Setup, World
+from tests.support.duck_compute import DuckCompute
 
 SETUP = Setup(
     "retry",
@@ -51,6 +54,38 @@ def failing(world: World, monkeypatch: pytest.MonkeyPatch, error: TrickleError) 
 
     monkeypatch.setattr(world.process.refresher, "_attempt", attempt)
     return tried
+
+
+@pytest.mark.parametrize(("times", "tries"), [(1, 2), (2, 2)])
+def test_what_found_no_memory_is_tried_once_more(
+    world: World, monkeypatch: pytest.MonkeyPatch, times: int, tries: int
+) -> None:
+    """Frugally; and after that no more, since it would find no more."""
+    refresher, frugal = world.process.refresher, list[bool]()
+    really, inside = refresher._attempt, [False]
+
+    @contextmanager
+    def frugally(_: DuckCompute) -> Iterator[None]:
+        inside[0] = True
+        yield
+        inside[0] = False
+
+    def attempt(*given: Any, **more: Any) -> Any:
+        frugal.append(inside[0])
+        if len(frugal) <= times:
+            raise OutOfMemory("The heap is full.")
+        return really(*given, **more)
+
+    monkeypatch.setattr(DuckCompute, "frugally", frugally)
+    monkeypatch.setattr(refresher, "_attempt", attempt)
+    if times < tries:
+        assert world.refresh()[0].outcome is Outcome.DIFFERENTIAL
+    else:
+        with pytest.raises(OutOfMemory, match="not enough memory to refresh") as caught:
+            world.refresh()
+        assert "little else runs" in (caught.value.hint or "")
+        assert progress_of(world).error_code == "OutOfMemory"
+    assert frugal == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from sqlglot import exp
 from engine.algebra.nodes import WEIGHT, Leaf
 from engine.compile.places import view_name
 from engine.compile.render import render
+from engine.errors import OutOfMemory
 from engine.failpoints import FAILPOINTS, Failpoint
 from engine.lake import apply, changes, data_files, differences, log, netting, queries, tables
 from engine.lake import polled as polling
@@ -65,6 +66,13 @@ class DuckCompute:
 
     def cancel(self, tag: str) -> None:
         """Its statements end before anybody could ask."""
+
+    def ran_out_of_memory(self, error: BaseException) -> bool:
+        return isinstance(error, OutOfMemory)
+
+    @contextmanager
+    def frugally(self) -> Iterator[None]:
+        yield
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         return self._analyzer.describe(sql)
