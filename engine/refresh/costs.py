@@ -20,8 +20,8 @@ DIFFERENTIALS, FULLS, SHARES, ERRORS = 24, 8, 5, 20
 _FADING = 0.9
 #: refreshes of a cold JVM are slow, by which nothing is learned of warm ones
 _COLD_WEIGHT = 0.2
-#: the prior counts like so many refreshes
-_PRIOR_WEIGHT = 1.0
+#: the prior counts like so much of a refresh
+_PRIOR_WEIGHT = 0.5
 #: refreshes differ by so much although they do the same
 _NOISE = 0.1
 #: of what it was thought to be, each part stays at least: nothing is free, and nothing costs less than nothing
