@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -16,5 +17,6 @@ class Alteration:
     append_only: bool | None = None
     comment: str | None = None
     enable_cdf: bool | None = None
-    differential_max_change_ratio: float | None = None
+    #: "default": by the settings again
+    differential_max_change_ratio: float | Literal["default"] | None = None
     partition_by: tuple[str, ...] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from engine.durations import parse_duration
 from engine.errors import InvalidArgument, Position, QueryParseError
@@ -17,7 +17,7 @@ class StreamTableOptions(TypedDict, total=False):
     schedule: str
     refresh_mode: str
     append_only: bool
-    differential_max_change_ratio: float
+    differential_max_change_ratio: float | Literal["default"]
     initialize: bool
     comment: str
     enable_cdf: bool
@@ -141,6 +141,8 @@ def _value(option: Option, value: Value, position: Position) -> Any:
             return int(value)
         case "share", float() if 0 <= value <= 1:
             return value
+        case "share", None | "default":
+            return "default"
         case "names" | "columns", str() if value:
             return tuple(part.strip() for part in value.split(","))
         case "names" | "columns", tuple() if value:
@@ -158,7 +160,7 @@ def _value(option: Option, value: Value, position: Position) -> Any:
         "schedule": "a duration such as '30s', or 'calculated'",
         "text": "text in quotes",
         "count": "a whole number",
-        "share": "a number from 0 to 1, such as 0.2",
+        "share": "a number from 0 to 1, such as 0.2, or NULL for that of the settings",
         "names": "'id' or ('id', 'line')",
         "columns": "'day' or ('day', 'region'), or NULL for none",
         "pairs": "'key=value' or ('key=value', 'other=value')",

@@ -83,8 +83,10 @@ class Alterations:
         if asked.partition_by is not None:
             table = replace(table, partition_by=tuple(asked.partition_by))
         if asked.differential_max_change_ratio is not None:
-            refuse_no_share(asked.differential_max_change_ratio)
-            table = replace(table, differential_max_change_ratio=asked.differential_max_change_ratio)
+            ratio = asked.differential_max_change_ratio
+            share = None if ratio == "default" else ratio
+            refuse_no_share(share)
+            table = replace(table, differential_max_change_ratio=share)
         return table, notices
 
     def _with_query(
@@ -169,7 +171,7 @@ def _as_written(table: StreamTable) -> tuple[str, str | None]:
 
 def _what_changes(before: StreamTable, after: StreamTable) -> tuple[AlterKind, str]:
     settings = [
-        f"{word} {new}"
+        f"{word} {'default' if new is None else new}"
         for word, old, new in (
             ("schedule", before.schedule, after.schedule),
             ("refresh_mode", before.refresh_mode, after.refresh_mode),

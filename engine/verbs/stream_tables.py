@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from engine.asked import Alteration
 from engine.durations import parse_duration
@@ -33,10 +33,11 @@ class StreamTableVerbs(LookingVerbs):
         comment: str = "",
         enable_cdf: bool | None = None,
         dialect: str | None = None,
-        differential_max_change_ratio: float | None = None,
+        differential_max_change_ratio: float | Literal["default"] | None = None,
         partition_by: Sequence[str] = (),
     ) -> CreateResult:
         self._host.start()
+        ratio = differential_max_change_ratio
         result = self._writing.definitions.create(
             name,
             query,
@@ -47,7 +48,7 @@ class StreamTableVerbs(LookingVerbs):
             comment=comment,
             enable_cdf=enable_cdf,
             dialect=dialect,
-            differential_max_change_ratio=differential_max_change_ratio,
+            differential_max_change_ratio=None if ratio == "default" else ratio,
             partition_by=_listed(partition_by),
         )
         self._core.scheduler.wake()
@@ -77,7 +78,7 @@ class StreamTableVerbs(LookingVerbs):
         append_only: bool | None = None,
         comment: str | None = None,
         enable_cdf: bool | None = None,
-        differential_max_change_ratio: float | None = None,
+        differential_max_change_ratio: float | Literal["default"] | None = None,
         partition_by: Sequence[str] | None = None,
     ) -> AlterResult:
         """What is not given stays as it is. Another query, or other partitions, write all rows anew, in one commit."""
@@ -103,7 +104,7 @@ class StreamTableVerbs(LookingVerbs):
         initialize: bool = True,
         enable_cdf: bool | None = None,
         dialect: str | None = None,
-        differential_max_change_ratio: float | None = None,
+        differential_max_change_ratio: float | Literal["default"] | None = None,
         partition_by: Sequence[str] = (),
     ) -> CreateResult | AlterResult:
         """Creates it, or makes of what is there what is said here: nothing, settings, or another query."""
@@ -118,7 +119,9 @@ class StreamTableVerbs(LookingVerbs):
             "partition_by": partition_by,
         }
         if self._find(name) is not None:
-            return self.alter_stream_table(name, query=query, **said)
+            # what is not said here is not as it was, but as if it had never been said
+            ratio = "default" if differential_max_change_ratio is None else differential_max_change_ratio
+            return self.alter_stream_table(name, query=query, **said | {"differential_max_change_ratio": ratio})
         return self.create_stream_table(name, query, initialize=initialize, **said)
 
     def drop_stream_table(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> DropResult:

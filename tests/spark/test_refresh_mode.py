@@ -122,6 +122,13 @@ def test_the_share_of_the_owner(tmp_path: Path, spark_host: SparkHost, shop: Sho
         shop.table("orders").delete("id < 50")
         assert engine.refresh_stream_table("paid").outcome is Outcome.DIFFERENTIAL
         holds(engine, "paid")
+        engine.sql("ALTER STREAM TABLE paid SET (comment = 'it stays')")
+        assert engine.stream_table("paid").differential_max_change_ratio == 1
+        engine.sql("ALTER STREAM TABLE paid SET (differential_max_change_ratio = NULL)")
+        assert engine.stream_table("paid").differential_max_change_ratio is None
+        engine.alter_stream_table("paid", differential_max_change_ratio=0.5)
+        engine.create_or_replace_stream_table("paid", PAID)
+        assert engine.stream_table("paid").differential_max_change_ratio is None, "nobody said it anew"
 
 
 def test_what_is_told_needs_no_spark_and_comes_true(tmp_path: Path, spark_host: SparkHost, shop: Shop) -> None:

@@ -204,6 +204,11 @@ def test_a_change_of_more_than_the_share_is_full(shop: Shop) -> None:
     assert altered.text == "differential_max_change_ratio 1.0"
     shop.change_sources("DELETE FROM sales WHERE id < 150")
     assert shop.go("sums").outcome is Outcome.DIFFERENTIAL
+    altered = shop.process.alterations.alter("sums", Alteration(differential_max_change_ratio="default"))
+    assert (altered.text, altered.table.differential_max_change_ratio) == (
+        "differential_max_change_ratio default",
+        None,
+    )
     with pytest.raises(InvalidArgument, match="cannot be 2"):
         shop.process.alterations.alter("sums", Alteration(differential_max_change_ratio=2))
     with pytest.raises(InvalidArgument, match=r"cannot be -0\.5"):
