@@ -8,7 +8,7 @@ are at hand, looking is not left to Spark. What is computed of the rows is.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,10 @@ class Lookup:
     parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
     #: the views that the query of the keys reads; None: nobody knows
     reads: frozenset[str] | None = None
+
+
+#: told of the files and columns that are read, each time: for who counts what a refresh reads
+listeners: list[Callable[[Sequence[str], Sequence[str]], None]] = []
 
 
 def is_possible(path: str, version: int, columns: Sequence[str], most_mb: int) -> bool:
@@ -153,6 +157,8 @@ def _read(files: _Files, lookup: Lookup, keys: pa.Table) -> pa.Table | None:
     if len(by) > 1 and any(column.null_count for column in columns):
         return None  # Arrow joins no NULLs
     wanted = [pc.field(name).isin(column.combine_chunks()) for name, column in zip(by, columns, strict=True)]
+    for tell in listeners:
+        tell(files.names, names)
     dataset = ds.dataset(list(files.names), format="parquet", schema=files.schema)
     found, counted = [], 0
     for batch in dataset.to_batches(columns=names, filter=functools.reduce(lambda one, other: one & other, wanted)):
