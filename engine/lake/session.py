@@ -109,7 +109,9 @@ class SparkHost:
         return replace(status, running_jobs=running_jobs) if status.phase is SparkPhase.READY else status
 
     def died_of_memory(self) -> bool:
-        """The last JVM that ended by itself: did it, since there was no memory left?"""
+        """Of the last JVM that ended by itself, for who lost the connection to one: had it no memory left?"""
+        if (shared := self._shared) is not None:
+            shared.jvm.lost_connection()
         self._look()
         lost = self._lost_jvm
         return lost is not None and lost.died_of_memory()
