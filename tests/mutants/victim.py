@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 PLACES = (
     "engine/compile/lower", "engine/compile/differentiate", "engine/compile/keep", "engine/compile/optimize",
     "engine/compile/bind.py", "engine/compile/steps.py", "engine/compile/narrow.py", "engine/compile/gather.py",
-    "engine/compile/keyed_reads.py",
+    "engine/compile/keyed_reads.py", "engine/compile/origins.py",
     "engine/algebra/trees.py", "engine/compile/truth.py", "engine/compile/equalities.py",
 )  # fmt: skip
 #: who looks at pictures of what makes a plan cheaper, and what they are asked of
@@ -38,6 +38,7 @@ CHEAPER = (
     "engine/compile/optimize/",
     "engine/compile/narrow.py",
     "engine/compile/gather.py",
+    "engine/compile/origins.py",
     "engine/compile/steps.py",
 )
 #: random cases, of everything and of what has to be maintained
