@@ -6,7 +6,7 @@ logs, and let it die a thousand times a minute; a contract test holds both to th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -144,8 +144,8 @@ class Compute(Protocol):
 
     def show_empty(self, view: str, columns: Sequence[Column]) -> None: ...
 
-    def show_view(self, name: str, sql: str) -> None:
-        """What the query gives, over the relations that are shown now."""
+    def show_view(self, name: str, sql: str, reads: Iterable[str] = ()) -> None:
+        """What the query gives, over the relations that are shown now; `reads` are those that are versions."""
 
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None: ...
 
@@ -252,8 +252,8 @@ class SparkCompute:
     def show_empty(self, view: str, columns: Sequence[Column]) -> None:
         views.empty(self._session, view, columns)
 
-    def show_view(self, name: str, sql: str) -> None:
-        views.of_query(self._session, name, sql)
+    def show_view(self, name: str, sql: str, reads: Iterable[str] = ()) -> None:
+        views.of_query(self._session, name, sql, reads)
 
     def show_version(self, view: str, path: str, version: int, columns: Sequence[Column]) -> None:
         views.of_version(self._session, view, path, version, columns)

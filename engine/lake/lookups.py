@@ -45,8 +45,8 @@ class Lookup:
     keys: str
     #: views and columns of them that together are the keys, where these are not computed
     parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    #: the views that the query of the keys reads; None: nobody knows
-    reads: frozenset[str] | None = None
+    #: the views of versions that the query of the keys reads, perhaps among others
+    reads: frozenset[str] = frozenset()
 
 
 #: told of the files and columns that are read, each time: for who counts what a refresh reads

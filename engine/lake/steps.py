@@ -25,8 +25,8 @@ class QueryStep:
     is_few: bool = False
     #: does it read more than one task should?
     reads_much: bool = False
-    #: the views that it reads; None: nobody knows
-    reads: frozenset[str] | None = None
+    #: the views of versions that it reads, perhaps among others
+    reads: frozenset[str] = frozenset()
     #: the same rows, where nobody but Spark has to look for them
     lookup: Lookup | None = None
 
@@ -42,8 +42,8 @@ class Query:
     steps: tuple[QueryStep, ...] = ()
     #: does what is left after the steps read more than one task should?
     reads_much: bool = False
-    #: the views that what is left reads; None: nobody knows
-    reads: frozenset[str] | None = None
+    #: the views of versions that what is left reads, perhaps among others
+    reads: frozenset[str] = frozenset()
     #: what is left of it, once the view of this step came out without a row
     given_empty: Callable[[str], Query] | None = field(default=None, compare=False)
 

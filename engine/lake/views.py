@@ -7,7 +7,7 @@ vectors, column mapping and partitions. Otherwise Delta is asked.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -64,10 +64,11 @@ def of_version(session: SparkSession, name: str, path: str, version: int, column
         _shown(session)[name] = asked
 
 
-def make_ready(session: SparkSession, names: Collection[str] | None = None) -> None:
-    """Before these are read; None: before anything is."""
-    for name, shown in _shown(session).items():
-        if not shown.is_made and (names is None or name in names):
+def make_ready(session: SparkSession, names: Iterable[str]) -> None:
+    """Before these are read. Others may be of a table that is gone by now: they are nobody's business."""
+    for name in names:
+        shown = _shown(session).get(name)
+        if shown is not None and not shown.is_made:
             _make(session, name, shown)
             shown.is_made = True
 
@@ -141,10 +142,10 @@ def empty(session: SparkSession, name: str, columns: Sequence[Column]) -> None:
     _define(session, name, f"SELECT {listed or 1} WHERE false")
 
 
-def of_query(session: SparkSession, name: str, sql: str) -> None:
-    """What a query means now: what is shown later under the names in it makes no difference."""
+def of_query(session: SparkSession, name: str, sql: str, reads: Iterable[str] = ()) -> None:
+    """What a query means now: what is shown later under its names makes no difference. `reads` may be versions."""
     _shown(session).pop(name, None)
-    make_ready(session)
+    make_ready(session, reads)
     try:
         session.sql(sql).createOrReplaceTempView(quoting.name(name))
     except Exception as error:

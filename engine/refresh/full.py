@@ -19,7 +19,7 @@ def statement(job: Job) -> Query:
     kept = job.plan.kept
     if kept is not None:
         return rendered(kept.full)
-    return Query(job.plan.query_at(job.moment))
+    return Query(job.plan.query_at(job.moment), reads=frozenset(job.columns))
 
 
 def run(job: Job, outcome: Outcome) -> Applied:
@@ -31,7 +31,7 @@ def run(job: Job, outcome: Outcome) -> Applied:
             job.compute.show_version(view, job.paths[name], job.chosen[name].version, columns)
         if job.plan.kept is None:
             for name, text in job.plan.views_at(job.moment):
-                job.compute.show_view(name, text)
+                job.compute.show_view(name, text, job.columns)
     FAILPOINTS.reach(Failpoint.CHANGES_READ)
     with job.phases.phase("run"):
         result = job.compute.lazily(query, f"computing {job.table.name}").as_stored(job.plan.columns, job.row_ids)

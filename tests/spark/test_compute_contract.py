@@ -59,7 +59,7 @@ def change_set(*values: tuple[object, ...]) -> pa.Table:
 
 
 def shown(compute: Compute, view: str) -> Counter[tuple[object, ...]]:
-    found = compute.collect(Query(f"SELECT * FROM {view}"), "looking", small=True)
+    found = compute.collect(Query(f"SELECT * FROM {view}", reads=frozenset((view,))), "looking", small=True)
     return Counter(tuple(row.values()) for row in found.to_pylist())
 
 
@@ -274,7 +274,8 @@ def test_all_rows_anew_are_the_same_to_the_last_bit(compute: Compute, anything: 
     assert found.stamp.sequence == 1
     # what was written is found again by its keys: the bounds of the files hide no row
     compute.show_version("again", anything, commit.version, ANYTHING)
-    got = compute.collect(Query("SELECT k FROM again WHERE d > 1e300 OR k = 2"), "looking", small=True).to_pylist()
+    query = Query("SELECT k FROM again WHERE d > 1e300 OR k = 2", reads=frozenset(("again",)))
+    got = compute.collect(query, "looking", small=True).to_pylist()
     assert Counter(row["k"] for row in got) == Counter([1, 2, None, 6])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -75,13 +76,21 @@ def test_a_version_is_shown_when_it_is_read(spark: SparkSession, table: str, mon
     views.make_ready(spark, frozenset(("numbers",)))
     assert spark.table("numbers").count() == 3
     views.of_version(spark, "numbers", table, 0, COLUMNS)
-    views.make_ready(spark)
+    views.make_ready(spark, ("numbers",))
     assert made == [0], "what is shown is not made again"
     views.of_version(spark, "numbers", table, 1, COLUMNS)
     with pytest.raises(AnalysisException):
         spark.table("numbers").count()  # another version must not be found under the name
-    views.make_ready(spark)
+    views.make_ready(spark, ("numbers",))
     assert (made, spark.table("numbers").count()) == ([0, 1], 4)
+
+
+def test_a_version_that_nobody_reads_may_be_gone(spark: SparkSession, table: str) -> None:
+    """It was looked up, and is still promised when something else is shown or run in the session."""
+    views.of_version(spark, "gone", table, 0, COLUMNS)
+    shutil.rmtree(table)
+    views.of_query(spark, "one", "SELECT 1 AS k")
+    assert run(spark, Query("SELECT k FROM s1", None, (QueryStep("s1", "SELECT k FROM one"),))) == [1]
 
 
 def test_many_rows_are_no_part_of_a_plan(spark: SparkSession) -> None:

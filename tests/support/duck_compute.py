@@ -9,7 +9,7 @@ and the protocol's own code commits them. `test_compute_contract.py` holds it to
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -156,7 +156,7 @@ class DuckCompute:
         chosen = ", ".join(f"CAST(NULL AS {duck_type(c.type)}) AS {quoted(c.name)}" for c in columns)
         self._stand(view, f"SELECT {chosen or 1} WHERE false")
 
-    def show_view(self, name: str, sql: str) -> None:
+    def show_view(self, name: str, sql: str, reads: Iterable[str] = ()) -> None:
         self._analyzer.show_view(name, sql)
         self._stand(name, for_duckdb(sql))
 
