@@ -94,13 +94,13 @@ def add_commands(commands: _SubParsersAction[Any]) -> None:
 def _add_ratio(command: ArgumentParser) -> None:
     command.add_argument(
         "--differential-max-change-ratio",
-        type=_share,
+        type=share,
         metavar="SHARE",
         help="in AUTO, refresh fully when more than this share of a source's rows changed; 'default': the settings'",
     )
 
 
-def _share(text: str) -> float | str:
+def share(text: str) -> float | str:
     return text if text == "default" else float(text)
 
 

@@ -43,8 +43,8 @@ from engine.algebra.trees import consolidate, is_lost_in_keys, nodes_of, rewrite
 from engine.compile.differentiate.touched import touched_values
 from engine.compile.equalities import equal_columns
 from engine.compile.few import follows_change
-from engine.compile.keyed_reads import KeyedRead, Place, keyed_read, own_names
-from engine.compile.origins import Origin, of_change, passed, without_contained
+from engine.compile.keyed_reads import KeyedRead, Place, keyed_read, own_names, passed
+from engine.compile.origins import Origin, of_change, without_contained
 
 
 def gather(root: Node, large: frozenset[str], looked_up: frozenset[str]) -> Node:
@@ -188,7 +188,7 @@ class _Gathering:
     def _origins(self, node: Node, names: tuple[str, ...]) -> list[Origin] | None:
         """What has all values of these columns, and can be computed first. None where that would be too many."""
         if isinstance(node, Scan) and node.leaf.role is Role.DELTA:
-            return [of_change(node.leaf, tuple(own_names(node)[name] for name in names), node)]
+            return [(node, names)]
         if not follows_change(node):
             return None
         if self._is_free(node):

@@ -79,6 +79,11 @@ def plain_columns(node: Node, names: tuple[str, ...]) -> Parts | None:
 
 
 def _plain_below(below: Node, outputs: tuple[Output, ...], names: tuple[str, ...]) -> Parts | None:
-    passed = {output.name: output.scalar.as_column for output in outputs}
-    there = [passed[name] for name in names]
+    there = passed(outputs, names)
     return None if None in there else plain_columns(below, tuple(map(str, there)))
+
+
+def passed(outputs: tuple[Output, ...], names: tuple[str, ...]) -> tuple[str | None, ...]:
+    """The columns below that these are, as they are."""
+    below = {output.name: output.scalar.as_column for output in outputs}
+    return tuple(below.get(name) for name in names)

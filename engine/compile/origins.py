@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.algebra.nodes import Aggregate, Filter, InnerJoin, Leaf, Node, Output, Project, Role, Scan, SemiJoin
+from engine.algebra.nodes import Aggregate, Filter, InnerJoin, Leaf, Node, Project, Role, Scan, SemiJoin
+from engine.compile.keyed_reads import own_names, passed
 
 Origin = tuple[Node, tuple[str, ...]]
 
@@ -19,7 +20,7 @@ def _plainest(node: Node, names: tuple[str, ...]) -> Origin:
     """Without what only renames the values, or leaves copies of them out."""
     match node:
         case Scan(leaf=Leaf(role=Role.DELTA) as leaf):
-            owns = {name: own for name, own, _ in node.fields}
+            owns = own_names(node)
             return of_change(leaf, tuple(owns[name] for name in names), node)
         case Project(input=below, outputs=outputs):
             there = passed(outputs, names)
@@ -44,12 +45,6 @@ def _containing(node: Node, names: tuple[str, ...]) -> set[object]:
             case InnerJoin(members=members):
                 waiting += [(each, plain[1]) for each in members if each.names.issuperset(plain[1])]
     return found
-
-
-def passed(outputs: tuple[Output, ...], names: tuple[str, ...]) -> tuple[str | None, ...]:
-    """The columns below that these are, as they are."""
-    below = {output.name: output.scalar.as_column for output in outputs}
-    return tuple(below.get(name) for name in names)
 
 
 def of_change(leaf: Leaf, owns: tuple[str, ...], typed: Node) -> Origin:

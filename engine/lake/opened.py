@@ -53,9 +53,10 @@ def at(path: str, version: int) -> Iterator[DeltaTable]:
 def _brought_to(path: str, version: int) -> DeltaTable | None:
     """None where none is open, or where newer commits than wanted are there already."""
     with _lock:
-        found = _idle.pop(path, None)
-    if found is None or found.handle.version() > version:
-        return None
+        found = _idle.get(path)
+        if found is None or found.handle.version() > version:
+            return None
+        del _idle[path]
     if log.signature(path, found.handle.version()) != found.commit:
         return None
     if found.handle.version() < version:

@@ -117,10 +117,12 @@ def test_an_open_table_is_nobody_elses(table: str) -> None:
 
 
 def test_an_older_version_is_opened(table: str) -> None:
-    with opened.at(table, 2):
+    with opened.at(table, 2) as first:
         pass
     with opened.at(table, 1) as handle:
         assert handle.version() == 1
+    with opened.at(table, 2) as handle:
+        assert handle is first
     COMMITS["append"](table)
     COMMITS["append"](table)
     with opened.at(table, 3) as handle:
