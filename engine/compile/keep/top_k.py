@@ -51,7 +51,7 @@ def keep_top_k(root: Node) -> Kept | None:
         return None  # the place itself is put out: most stored rows change with any
     if most is None or inexact_columns(window.input) & names.keys():
         return None
-    shown = {output.scalar.as_column: output.name for output in reversed(root.outputs)}
+    shown = _called(root.outputs)
     hidden = tuple(
         Output(f"__trickle_order_{number}", col(name), type_)
         for number, (name, type_) in enumerate(((n, t) for n, t in names.items() if n not in shown), start=1)
@@ -60,7 +60,7 @@ def keep_top_k(root: Node) -> Kept | None:
     kept = keep_partitions(wide)
     if kept is None:
         return None
-    stored_as = {output.scalar.as_column: output.name for output in reversed(wide.outputs)}
+    stored_as = _called(wide.outputs)
     return replace(
         kept,
         rule=Rule("top-k", "the first rows of what is stored and what came, without what went; if they are enough"),
@@ -139,10 +139,15 @@ def _groups_below(node: Node) -> tuple[Aggregate, dict[str, str]] | None:
             return _groups_below(node.input)
         case Project() if found := _groups_below(node.input):
             aggregate, keys = found
-            called = {output.scalar.as_column: output.name for output in reversed(node.outputs)}
+            called = _called(node.outputs)
             return aggregate, {key: called[name] for key, name in keys.items() if name in called}
         case _:
             return None
+
+
+def _called(outputs: tuple[Output, ...]) -> dict[str | None, str]:
+    """What columns below are called now; by the first name where there are several."""
+    return {output.scalar.as_column: output.name for output in reversed(outputs)}
 
 
 def _over(node: Node, groups: Node) -> Node:
