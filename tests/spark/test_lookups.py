@@ -89,6 +89,7 @@ def test_the_driver_finds_what_spark_finds(spark: SparkSession, table: str, keys
     found = lookups.rows(spark, lookup, "a test")
     assert found is not None
     same = " AND ".join(f"s.{name} <=> k.{name}" for name in by)
+    views.make_ready(spark, (lookup.view,))
     expected = spark.sql(f"SELECT * FROM source AS s LEFT SEMI JOIN ({keys}) AS k ON {same}").toArrow()
     assert found.column_names == [name for _, name in lookup.columns]
     assert found.schema.types == expected.schema.types
