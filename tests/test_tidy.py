@@ -50,6 +50,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         "engine/algebra/comparable.py",
         "engine/algebra/copies.py",
         "engine/algebra/dialect.py",
+        "engine/algebra/plain.py",
     ),
     # the command line opens the dashboard, and nothing else of the engine knows that there is one
     "trickle_tui": ("trickle_tui", "engine/cli"),

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from engine.algebra.nodes import Aggregate, Leaf, Node, Output, Project, Role, Scan, SemiJoin, UnionAll
+from engine.algebra.nodes import Leaf, Node, Output, Role, Scan, SemiJoin
 
 #: a source and the columns of it by which it is asked
 Place = tuple[str, tuple[str, ...]]
-#: leaves, and columns of each
-Parts = tuple[tuple[Leaf, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -58,29 +56,6 @@ def keyed_read(node: Node, sources: frozenset[str]) -> KeyedRead | None:
 def own_names(scan: Scan) -> dict[str, str]:
     """Names of the source's own, by those of the tree."""
     return {name: own for name, own, _ in scan.fields}
-
-
-def plain_columns(node: Node, names: tuple[str, ...]) -> Parts | None:
-    """The leaves that these columns come from as they are, with their names there; None where anything is computed."""
-    match node:
-        case Scan(leaf=leaf):
-            owns = own_names(node)
-            return ((leaf, tuple(owns[name] for name in names)),)
-        case Project(input=below, outputs=outputs):
-            return _plain_below(below, outputs, names)
-        case Aggregate(input=below, keys=keys, aggregations=()):
-            return _plain_below(below, keys, names)
-        case UnionAll(members=members):
-            at = [[column.name for column in node.columns].index(name) for name in names]
-            parts = [plain_columns(each, tuple(each.columns[place].name for place in at)) for each in members]
-            return None if None in parts else tuple(part for found in parts for part in found or ())
-        case _:
-            return None
-
-
-def _plain_below(below: Node, outputs: tuple[Output, ...], names: tuple[str, ...]) -> Parts | None:
-    there = passed(outputs, names)
-    return None if None in there else plain_columns(below, tuple(map(str, there)))
 
 
 def passed(outputs: tuple[Output, ...], names: tuple[str, ...]) -> tuple[str | None, ...]:

@@ -74,10 +74,10 @@ def read(
     started = time.perf_counter()
     try:
         found = _shared(session, path, columns, summary, max_driver_rows, shared, siblings)
-        frame = found.frame
-        if found.rows is not None:
-            frame = queries.local_relation(session, found.rows, _view_schema(path, summary.upto_version, columns))
-        queries.show(session, as_view, frame, found.rows)
+        if found.rows is None:
+            views.of_frame(session, as_view, found.frame)
+        else:
+            views.of_rows(session, as_view, found.rows, _view_schema(path, summary.upto_version, columns))
     except Exception as error:
         raise failures.typed(error, f"Reading the changes of {path}") from error
     counted = None if found.rows is None else found.rows.num_rows

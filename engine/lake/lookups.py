@@ -10,9 +10,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from engine.lake import failures, log, old_days, queries, views
+from engine.lake import by_hand, failures, log, old_days, queries, views
+from engine.lake.by_hand import ByHand
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,8 +45,8 @@ class Lookup:
     by: tuple[str, ...]
     #: a query; NULL is a key like any other
     keys: str
-    #: views and columns of them that together are the keys, where these are not computed
-    parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    #: the same keys, where they are only chosen among rows that the driver may have
+    by_hand: ByHand | None = None
     #: the views of versions that the query of the keys reads, perhaps among others
     reads: frozenset[str] = frozenset()
 
@@ -82,15 +84,12 @@ def rows(session: SparkSession, lookup: Lookup, doing: str) -> pa.Table | None:
 
 
 def _at_hand(session: SparkSession, lookup: Lookup) -> pa.Table | None:
-    """The keys, where all that they are made of came from the driver. More than once is no harm."""
-    import pyarrow as pa
-
-    found = [queries.rows_behind(session, view) for view, _ in lookup.parts]
-    if not found or any(rows is None for rows in found):
+    """The keys, where all that they are chosen among came from the driver."""
+    found = None if lookup.by_hand is None else by_hand.rows(lookup.by_hand, partial(views.rows_behind, session))
+    if found is None:
         return None
-    parts = zip((rows for rows in found if rows is not None), lookup.parts, strict=True)
-    named = [rows.select(list(columns)).rename_columns(list(lookup.by)) for rows, (_, columns) in parts]
-    keys = pa.concat_tables(named, promote_options="permissive").group_by(list(lookup.by)).aggregate([])
+    # more than once is no harm, but costs time
+    keys = found.group_by(found.column_names).aggregate([])
     return keys if keys.num_rows <= KEYS_MAX else None
 
 

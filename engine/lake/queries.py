@@ -82,6 +82,7 @@ def run(session: SparkSession, sql: str, doing: str) -> DataFrame:
 def local_relation(session: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
     """Rows of the driver as a relation whose size Spark knows, so that it broadcasts it where it is small.
 
+    Few are said to be one partition, which Spark does not see by itself: it would exchange them before it groups them.
     Without a schema they have the types by which Spark hands rows out: left to itself, it takes in a moment without a
     zone as one with a zone.
     """
@@ -90,33 +91,7 @@ def local_relation(session: SparkSession, rows: pa.Table, schema: StructType | N
     if schema is None:
         schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
     frame = session.createDataFrame(rows, schema=schema)
-    return frame if rows.num_rows <= _IN_PLAN_ROWS else frame.localCheckpoint(eager=False)
-
-
-def show(session: SparkSession, view: str, frame: DataFrame, rows: pa.Table | None = None) -> None:
-    """`rows` are those of the frame, where the driver has them anyway; they are held as long as the view is shown."""
-    frame.createOrReplaceTempView(view)
-    held = _held(session)
-    held.pop(view, None)
-    if rows is not None:
-        held[view] = rows
-
-
-def drop(session: SparkSession, view: str) -> None:
-    _held(session).pop(view, None)
-    session.catalog.dropTempView(view)
-
-
-def rows_behind(session: SparkSession, view: str) -> pa.Table | None:
-    """What a view shows, where the driver has it."""
-    return _held(session).get(view)
-
-
-def _held(session: SparkSession) -> dict[str, pa.Table]:
-    if not hasattr(session, "_trickle_rows"):
-        session._trickle_rows = {}  # type: ignore[attr-defined]
-    found: dict[str, pa.Table] = session._trickle_rows  # type: ignore[attr-defined]
-    return found
+    return frame.coalesce(1) if rows.num_rows <= _IN_PLAN_ROWS else frame.localCheckpoint(eager=False)
 
 
 def collect(frame: DataFrame, doing: str) -> pa.Table:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
-from engine.lake import failures, lookups, queries, views
+from engine.lake import by_hand, failures, lookups, queries, views
+from engine.lake.by_hand import ByHand
 from engine.lake.lookups import Lookup
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from engine.algebra.nodes import Node
 
@@ -29,6 +31,8 @@ class QueryStep:
     reads: frozenset[str] = frozenset()
     #: the same rows, where nobody but Spark has to look for them
     lookup: Lookup | None = None
+    #: the same again, where they are only chosen among rows that the driver may have
+    by_hand: ByHand | None = None
 
 
 @dataclass(frozen=True)
@@ -64,38 +68,50 @@ def left_of(session: SparkSession, query: Query, doing: str, *, small: bool) -> 
     names: list[str] = []
     try:
         while (step := next((each for each in query.steps if each.view not in names), None)) is not None:
-            rows = None if step.lookup is None else lookups.rows(session, step.lookup, doing)
-            queries.tune(session, small=small and not (step.reads_much and rows is None))
-            try:
-                if rows is None:
-                    frame, rows = _computed(session, step, doing)
-                else:
-                    frame = queries.local_relation(session, rows)
-                queries.show(session, step.view, frame, rows)
-            except Exception as error:
-                raise failures.typed(error, doing) from error
+            rows = _without_spark(session, step, doing)
             names.append(step.view)
+            if rows is None:
+                queries.tune(session, small=small and not step.reads_much)
+                rows = _computed(session, step, doing)
+            else:
+                views.of_rows(session, step.view, rows)
             small = small and rows is not None and rows.num_rows <= queries.SMALL_ROWS
             if rows is not None and rows.num_rows == 0 and query.given_empty is not None:
                 query = query.given_empty(step.view)
         yield query, small
     finally:
         for name in names:
-            queries.drop(session, name)
+            views.forget(session, name)
 
 
-def _computed(session: SparkSession, step: QueryStep, doing: str) -> tuple[DataFrame, pa.Table | None]:
-    """Few rows become a local relation, whose size Spark knows. Checkpoints otherwise, as what is cached still drags
-    its plan along, to be looked at each time.
+def _without_spark(session: SparkSession, step: QueryStep, doing: str) -> pa.Table | None:
+    if step.lookup is not None:
+        return lookups.rows(session, step.lookup, doing)
+    if step.by_hand is None:
+        return None
+    try:
+        return by_hand.rows(step.by_hand, partial(views.rows_behind, session))
+    except Exception as error:
+        raise failures.typed(error, doing) from error
+
+
+def _computed(session: SparkSession, step: QueryStep, doing: str) -> pa.Table | None:
+    """Few rows are brought to the driver, and their number is known then. Others are a checkpoint, as what is cached
+    still drags its plan along, to be looked at each time.
     """
     views.make_ready(session, step.reads)
     frame = queries.run(session, step.sql, doing)
     rows = None
     if step.is_few and not any(word in type_ for _, type_ in frame.dtypes for word in _LOST_IN_ARROW):
         rows = queries.collect_at_most(frame, queries.SMALL_ROWS, doing)
-    if rows is not None:
-        return queries.local_relation(session, rows, frame.schema), rows
-    return frame.localCheckpoint(eager=True), None
+    try:
+        if rows is None:
+            views.of_frame(session, step.view, frame.localCheckpoint(eager=True))
+        else:
+            views.of_rows(session, step.view, rows, frame.schema)
+    except Exception as error:
+        raise failures.typed(error, doing) from error
+    return rows
 
 
 #: types whose values do not come back as they were

@@ -21,6 +21,7 @@ from engine.records import Column
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 #: table features that leave Parquet files as they are
 _PLAIN_FEATURES = frozenset(
@@ -54,14 +55,32 @@ class _Version:
     is_made: bool = field(default=False, compare=False)
 
 
+@dataclass(eq=False)
+class _Rows:
+    """Rows of the driver that a view shows, or will once Spark reads it."""
+
+    rows: pa.Table
+    schema: StructType | None
+    is_made: bool = False
+
+
 def of_version(session: SparkSession, name: str, path: str, version: int, columns: Iterable[Column]) -> None:
     """The columns of a table as it was. Made when it is read: often the driver looks up all that a statement needs."""
     asked = _Version(path, version, log.signature(path, version), tuple(columns))
+    if asked.commit is None or _shown(session).get(name) != asked:
+        _promise(session, name, asked)
+
+
+def of_rows(session: SparkSession, name: str, rows: pa.Table, schema: StructType | None = None) -> None:
+    """A small result. Made when it is read: often the driver does by hand all that is asked of it."""
+    _promise(session, name, _Rows(rows, schema))
+
+
+def _promise(session: SparkSession, name: str, what: _Version | _Rows) -> None:
     known = _shown(session).get(name)
-    if asked.commit is None or known != asked:
-        if known is not None and known.is_made:
-            session.catalog.dropTempView(name)  # who reads it unprepared shall not find another version
-        _shown(session)[name] = asked
+    if known is None or known.is_made:
+        session.catalog.dropTempView(name)  # who reads it unprepared shall not find what was shown before
+    _shown(session)[name] = what
 
 
 def make_ready(session: SparkSession, names: Iterable[str]) -> None:
@@ -73,7 +92,22 @@ def make_ready(session: SparkSession, names: Iterable[str]) -> None:
             shown.is_made = True
 
 
-def _make(session: SparkSession, name: str, asked: _Version) -> None:
+def _make(session: SparkSession, name: str, asked: _Version | _Rows) -> None:
+    match asked:
+        case _Version():
+            _make_version(session, name, asked)
+        case _Rows():
+            _make_rows(session, name, asked)
+
+
+def _make_rows(session: SparkSession, name: str, asked: _Rows) -> None:
+    try:
+        queries.local_relation(session, asked.rows, asked.schema).createOrReplaceTempView(name)
+    except Exception as error:
+        raise failures.typed(error, "handing rows to Spark") from error
+
+
+def _make_version(session: SparkSession, name: str, asked: _Version) -> None:
     path, version, columns = asked.path, asked.version, asked.columns
     try:
         plain = plain_files(path, version)
@@ -105,12 +139,11 @@ def of_before(session: SparkSession, name: str, now: str, change: str, columns: 
     came, and with those that went. `now` and `change` are views.
     """
     names = [quoting.name(column.name) for column in columns]
-    _shown(session).pop(name, None)
-    make_ready(session, (now,))
+    make_ready(session, (now, change))
     try:
         came = session.table(quoting.name(change)).selectExpr(*names, f"-{WEIGHT} AS {WEIGHT}")
         weighted = session.table(quoting.name(now)).selectExpr(*names, f"1 AS {WEIGHT}").unionAll(came)
-        netting.of_frame(weighted).where(f"{WEIGHT} > 0").select(*names).createOrReplaceTempView(name)
+        of_frame(session, name, netting.of_frame(weighted).where(f"{WEIGHT} > 0").select(*names))
     except Exception as error:
         raise failures.typed(error, f"reading {name}") from error
 
@@ -127,13 +160,9 @@ def is_readable(path: str, version: int) -> bool:
     return all((folder / unquote(name)).exists() for name in found.sizes)
 
 
-def of_rows(session: SparkSession, name: str, rows: pa.Table) -> None:
-    """A small result as a local relation, of whose size Spark knows."""
+def of_frame(session: SparkSession, name: str, frame: DataFrame) -> None:
     _shown(session).pop(name, None)
-    try:
-        queries.local_relation(session, rows).createOrReplaceTempView(name)
-    except Exception as error:
-        raise failures.typed(error, "handing rows to Spark") from error
+    frame.createOrReplaceTempView(name)
 
 
 def empty(session: SparkSession, name: str, columns: Sequence[Column]) -> None:
@@ -214,13 +243,25 @@ def _listed(columns: Iterable[Column]) -> str:
 
 def shown_version(session: SparkSession, name: str) -> tuple[str, int] | None:
     """The table and the version that a view shows; None of a view that shows something else."""
-    found = _shown(session).get(name)
-    return None if found is None else (found.path, found.version)
+    match _shown(session).get(name):
+        case _Version(path=path, version=version):
+            return path, version
+        case _:
+            return None
 
 
-def _shown(session: SparkSession) -> dict[str, _Version]:
-    """What the session's views over versions show."""
+def rows_behind(session: SparkSession, name: str) -> pa.Table | None:
+    """What a view shows, where the driver has it."""
+    match _shown(session).get(name):
+        case _Rows(rows=rows):
+            return rows
+        case _:
+            return None
+
+
+def _shown(session: SparkSession) -> dict[str, _Version | _Rows]:
+    """What the session's views over versions and rows show."""
     if not hasattr(session, "_trickle_views"):
         session._trickle_views = {}  # type: ignore[attr-defined]
-    found: dict[str, _Version] = session._trickle_views  # type: ignore[attr-defined]
+    found: dict[str, _Version | _Rows] = session._trickle_views  # type: ignore[attr-defined]
     return found

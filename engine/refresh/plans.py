@@ -15,7 +15,7 @@ from engine.catalog.store import Catalog
 from engine.compile.bind import Change, Statements, bind
 from engine.compile.few import reads_any
 from engine.compile.functions import FunctionRules, Kind, VolatileFunctionPolicy
-from engine.compile.keyed_reads import KeyedRead, plain_columns
+from engine.compile.keyed_reads import KeyedRead
 from engine.compile.parse import Limits, ParsedQuery, parse
 from engine.compile.pipeline import Request, compile_query, known_sources
 from engine.compile.places import in_views
@@ -25,6 +25,7 @@ from engine.compile.steps import Steps, in_steps
 from engine.compile.translate import InSpark, in_spark
 from engine.errors import InternalError, NotFound, QueryError, SourceSchemaChanged
 from engine.lake import tables, views
+from engine.lake.by_hand import by_hand
 from engine.lake.lookups import Lookup
 from engine.lake.opinion import Opinion
 from engine.lake.sql_functions import SqlFunction
@@ -185,6 +186,7 @@ def _rendered(steps: Steps, places: Places, large: frozenset[str]) -> Query:
             is_few=step.is_few,
             reads_much=reads_any(step.tree, large),
             lookup=None if step.lookup is None else _lookup(step.lookup, places),
+            by_hand=by_hand(step.tree, lambda leaf: places(leaf).name),
             reads=_read(step.tree, places),
         )
         for step in steps.before
@@ -207,9 +209,8 @@ def _lookup(asked: KeyedRead, places: Places) -> Lookup:
     touched = asked.node.touched
     keys = Project(touched, tuple(Output(key, col(key), touched.types[key]) for key in asked.keys))
     columns = tuple((own, name) for name, own, _ in asked.scan.fields)
-    parts = tuple((places(leaf).name, names) for leaf, names in plain_columns(touched, asked.keys) or ())
-    reads = _read(touched, places)
-    return Lookup(places(asked.scan.leaf).name, columns, asked.by, render(keys, places), parts, reads)
+    sql, chosen = render(keys, places), by_hand(keys, lambda leaf: places(leaf).name)
+    return Lookup(places(asked.scan.leaf).name, columns, asked.by, sql, chosen, _read(touched, places))
 
 
 @dataclass(frozen=True)

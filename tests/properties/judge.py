@@ -102,9 +102,14 @@ class NoAnswer(Exception):
     """The text fails as well as the view."""
 
 
-#: DuckDB does not look through a full join for what a row has to do with the query around, and refuses to order by what
-#: it finds to be a constant: it cannot be an oracle then
-BEYOND_DUCKDB = ("Unsupported join type for flattening correlated subquery", "ORDER BY non-integer literal")
+#: DuckDB does not look through a full join for what a row has to do with the query around, refuses to order by what it
+#: finds to be a constant, and forgets the names of a struct in UNNEST in which one of its macros reads the row: it
+#: cannot be an oracle then
+BEYOND_DUCKDB = (
+    "Unsupported join type for flattening correlated subquery",
+    "ORDER BY non-integer literal",
+    "Need named argument for struct pack",
+)
 #: Spark does not always find the keys of grouping sets in HAVING beside a subquery
 KEYS_IN_HAVING = "subquery_in_having"
 GROUPING_SETS = frozenset({"rollup", "cube", "grouping_sets"})

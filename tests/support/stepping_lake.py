@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
+from engine.algebra.display import show
 from engine.algebra.nodes import Node
-from engine.compile.steps import OPERATORS_MAX, Steps, in_steps
+from engine.compile.steps import OPERATORS_MAX, Step, Steps, in_steps
+from engine.lake.by_hand import by_hand, rows
 from engine.records import Column
 from tests.support.fake_lake import FakeLake, quoted, table_of
 
@@ -50,9 +55,21 @@ class SteppingLake(FakeLake):
             table = quoted(table_of(step.leaf))
             self.db.execute(f"CREATE OR REPLACE TABLE {table} AS {super().sql(step.tree)}")
             done.add(step.leaf.name)
+            self._compare_by_hand(step, table)
             if not self._count(f"SELECT count(*) FROM {table}"):
                 left = left.given_empty(step.leaf.name)
         return super().sql(left.last)
+
+    def _compare_by_hand(self, step: Step, made: str) -> None:
+        """What the driver may do without Spark gives the same rows."""
+        asked = by_hand(step.tree, lambda leaf: quoted(table_of(leaf)))
+        if asked is None:
+            return
+        found = rows(asked, lambda table: self.db.execute(f"SELECT * FROM {table}").to_arrow_table())
+        assert found is not None
+        expected = self.db.execute(f"SELECT * FROM {made}").to_arrow_table()
+        assert found.column_names == expected.column_names
+        assert _counted(found) == _counted(expected), show(step.tree)
 
     def _steps(self, tree: Node) -> Steps:
         """Remembered, so that what they are made of can be."""
@@ -60,3 +77,7 @@ class SteppingLake(FakeLake):
         if known is None or known[0] is not tree:
             known = self._cut[id(tree)] = (tree, self._how.steps(tree))
         return known[1]
+
+
+def _counted(rows: pa.Table) -> Counter[str]:
+    return Counter(repr(tuple(row.values())) for row in rows.to_pylist())
