@@ -125,7 +125,7 @@ def _way(node: Node) -> Way | None:
             return partial(_matched, pairs=pairs, negated=negated) if pairs else None
         case InnerJoin():
             order = _order(node)
-            return None if order is None else partial(_joined, order=order)
+            return None if order is None else partial(_joined, order=order, names=[c.name for c in node.columns])
         case Repeat(input=below, times=times) if is_integer(below.types[times]):
             return partial(_repeated, times=times)
         case _:
@@ -327,21 +327,21 @@ def _matched(inputs: Sequence[pa.Table], pairs: Sequence[_Pair], negated: bool) 
     return kept.select(left.column_names)
 
 
-def _joined(inputs: Sequence[pa.Table], order: _Order) -> pa.Table | None:
+def _joined(inputs: Sequence[pa.Table], order: _Order, names: Sequence[str]) -> pa.Table | None:
     import pyarrow as pa
 
     rows = inputs[0]
     for place, pairs in order.members[1:]:
         member = inputs[place]
-        one, other, names = _met(rows, member, pairs)
-        if _counted(one, other, names) > ROWS_MAX:
+        one, other, by = _met(rows, member, pairs)
+        if _counted(one, other, by) > ROWS_MAX:
             return None
-        left = pa.table([*rows.columns, *one.columns], names=[*rows.column_names, *names])
-        right = pa.table([*member.columns, *other.columns], names=[*member.column_names, *names])
-        rows = left.join(right, names, join_type="inner").select([*rows.column_names, *member.column_names])
+        left = pa.table([*rows.columns, *one.columns], names=[*rows.column_names, *by])
+        right = pa.table([*member.columns, *other.columns], names=[*member.column_names, *by])
+        rows = left.join(right, by, join_type="inner").drop_columns(by)
     for condition in order.rest:
         rows = _where([rows], condition)
-    return rows
+    return rows.select(names)
 
 
 def _met(left: pa.Table, right: pa.Table, pairs: Sequence[_Pair]) -> tuple[pa.Table, pa.Table, list[str]]:

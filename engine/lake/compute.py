@@ -274,6 +274,7 @@ class SparkCompute:
 
     def show_rows(self, view: str, rows: pa.Table) -> None:
         views.of_rows(self._session, view, rows)
+        views.make_ready(self._session, (view,))
 
     def collect(self, query: Query, doing: str, *, small: bool) -> pa.Table:
         return queries.collect(self._run(query, doing, small), doing)

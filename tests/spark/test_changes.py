@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.lake import changes, commits, differences, files, log, quoting, tables
+from engine.lake import changes, commits, differences, files, log, quoting, tables, views
 from engine.lake.commits import ChangeKind, ChangeSummary
 from engine.lake.session import SparkHost
 from engine.records import Column
@@ -166,7 +166,9 @@ def difference(session: Any, path: str, before: int, after: int) -> Counter[Any]
 
 
 def read(session: Any, path: str, summary: ChangeSummary, most: int = 100_000) -> changes.SourceChange:
-    return changes.read(session, path, NAMES, summary, "delta_x", most)
+    change = changes.read(session, path, NAMES, summary, "delta_x", most)
+    views.make_ready(session, ("delta_x",))
+    return change
 
 
 @pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "plain"])
@@ -251,6 +253,7 @@ def test_timestamps_in_sparks_old_form_are_not_left_to_delta_rs(spark: Any, delt
     ):
         summary = commits.summarise(delta_path, after, after + 1)
         change = changes.read(spark, delta_path, wanted, summary, "delta_x", 100)
+        views.make_ready(spark, ("delta_x",))
         assert change.reader == reader
         if wanted == ["at"]:
             assert spark.sql("SELECT year(at) AS y FROM delta_x").collect()[0]["y"] == 1066
@@ -316,6 +319,7 @@ def test_a_change_of_which_no_column_is_asked_has_as_many_rows(
     summary = replace(commits.summarise(delta_path, before, before + 2), by_files=True)
     for most in (100_000, 0):
         changes.read(spark, delta_path, [], summary, "delta_x", most)
+        views.make_ready(spark, ("delta_x",))
         assert spark.sql("SELECT sum(__w) AS net, count(*) AS n FROM delta_x").collect()[0].asDict() == {
             "net": -1,
             "n": 1,

@@ -322,7 +322,7 @@ def test_a_cluster_master_runs_it(tmp_path: Path) -> None:
     running = script(
         tmp_path,
         f"""
-        from engine.lake import changes, commits, tables
+        from engine.lake import changes, commits, tables, views
         from engine.records import Column
         session = host.session()
         path = {str(table)!r}
@@ -332,6 +332,7 @@ def test_a_cluster_master_runs_it(tmp_path: Path) -> None:
         session.sql(f"DELETE FROM delta.`{{path}}` WHERE k % 10 = 0")
         summary = commits.summarise(path, 1, 2)
         changes.read(session, path, ["k"], summary, "delta_x", 0)
+        views.make_ready(session, ("delta_x",))
         print(session.sql("SELECT sum(__w) AS w, sum(k) AS k FROM delta_x").collect(), flush=True)
         host.stop()
         """,
