@@ -7,7 +7,7 @@ difference that is taken away here is a query less that is recomputed for no rea
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import pairwise
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 import sqlglot.parsers.spark
@@ -42,6 +42,10 @@ WRITTEN = "written"
 #: `x LIKE ANY (…)` is no call of the aggregate function any
 _QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE)
 
+
+#: functions that sqlglot reads and writes without parentheses: their tokens, and what they become
+_LITERAL_FUNCTIONS = frozenset(Spark.Parser.NO_PAREN_FUNCTIONS)
+_CALLED_WITHOUT = frozenset(Spark.Parser.NO_PAREN_FUNCTIONS.values())
 
 #: where a cast keeps the text of the literal that it was written as, DATE '2020-01-01' or 2L: Spark reads literal and
 #: cast alike, but finds them equal only where it folds constants, which it does not inside of subqueries
@@ -95,9 +99,12 @@ class Spark4(Spark):
         }
 
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
-            """In GROUP BY window(at, '5 minutes') the word begins no WINDOW clause."""
-            for token, following in pairwise(raw_tokens):
-                if token.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
+            """In GROUP BY window(at, '5 minutes') the word begins no WINDOW clause. And current_date is a call only
+            where there is no column of that name, which whoever resolves names knows.
+            """
+            for token, following in zip_longest(raw_tokens, raw_tokens[1:]):
+                is_call = following is not None and following.token_type is TokenType.L_PAREN
+                if token.token_type is TokenType.WINDOW if is_call else token.token_type in _LITERAL_FUNCTIONS:
                     token.token_type = TokenType.VAR
             return super().parse(raw_tokens, sql)
 
@@ -178,6 +185,8 @@ class Spark4(Spark):
             exp.Select: transforms.preprocess([transforms.unnest_to_explode]),
             exp.ArgMax: lambda self, each: self.func("MAX_BY", each.this, each.expression, each.args.get("count")),
             exp.ArgMin: lambda self, each: self.func("MIN_BY", each.this, each.expression, each.args.get("count")),
+            # without parentheses it may be a column
+            **{call: lambda self, each: self.func(each.sql_name()) for call in _CALLED_WITHOUT},
             # without a separator there is none, and no comma
             exp.GroupConcat: lambda self, each: groupconcat_sql(
                 self, each, func_name=each.meta.get(WRITTEN, "listagg").upper(), sep=None

@@ -175,7 +175,8 @@ def _compiled(request: Request, analyzer: Analyzer) -> MaintenancePlan:
         analysis_ms=0.0,
     )
     if ruling.volatility is Volatility.STABLE:
-        plan = replace(plan, replay=replay_of(plan.canonical_query, plan.views, asked))
+        read = [column.name for _, columns in relations.values() for column in columns]
+        plan = replace(plan, replay=replay_of(plan.canonical_query, plan.views, read, asked))
     return replace(plan, planning_ms=_ms_since(began) - asked.spent_ms, analysis_ms=asked.spent_ms)
 
 

@@ -69,7 +69,8 @@ class SteppingLake(FakeLake):
         assert found is not None
         expected = self.db.execute(f"SELECT * FROM {made}").to_arrow_table()
         assert found.column_names == expected.column_names
-        assert _counted(found) == _counted(expected), show(step.tree)
+        # DuckDB sums to numbers of other types
+        assert _counted(found) == _counted(expected.cast(found.schema)), show(step.tree)
 
     def _steps(self, tree: Node) -> Steps:
         """Remembered, so that what they are made of can be."""

@@ -16,6 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from engine.algebra.dialect import Spark4
 from engine.errors import Position
 from engine.records import Column
 
@@ -171,7 +172,7 @@ def _table(section: _Section, path: Path) -> TableSetup:
     place = f"{path}:{section.line}"
     declared = section.head["declared"]
     try:
-        create = sqlglot.parse_one(f"CREATE TABLE {declared}", dialect="spark")
+        create = sqlglot.parse_one(f"CREATE TABLE {declared}", dialect=Spark4)
     except SqlglotError as error:
         raise ViewTestError(f"{place}: not `table name(column type, …)`: {declared}") from error
     schema = create.this

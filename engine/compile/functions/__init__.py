@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from engine.compile.functions.aggregates import AGGREGATES, AggregateFunction, Order
 from engine.compile.functions.classify import Finding, classify, refined
-from engine.compile.functions.clock import ClockCall, at_moment, clock_calls
+from engine.compile.functions.clock import ClockCall, at_moment, clock_calls, is_clock
 from engine.compile.functions.declared import Declared, declared
 from engine.compile.functions.known import FUNCTIONS, is_forbidden, kind, known, volatility
 from engine.compile.functions.model import Function, Kind, Volatility, worst
@@ -45,6 +45,7 @@ __all__ = [
     "classify",
     "clock_calls",
     "declared",
+    "is_clock",
     "is_forbidden",
     "kind",
     "known",

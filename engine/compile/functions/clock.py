@@ -7,13 +7,13 @@ compiles the query asks Spark whether any such thing is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlglot import exp
 
-from engine.compile.functions.names import name_of
+from engine.compile.functions.names import LITERAL_FUNCTIONS, name_of
 from engine.compile.tokens import tokenize
 
 
@@ -63,11 +63,22 @@ class ClockCall:
     name: str
 
 
-def clock_calls(tree: exp.Expr, text: str) -> tuple[ClockCall, ...]:
-    """The calls without arguments that a moment can be written in place of, in the order of the text."""
-    starts = {
-        node.meta["start"]: name for node in tree.walk() if "start" in node.meta and (name := name_of(node)) in _WRITTEN
-    }
+def is_clock(name: str) -> bool:
+    """Does it read the clock, and without parentheses, too?"""
+    return name.lower() in _WRITTEN and name.lower() in LITERAL_FUNCTIONS
+
+
+def clock_calls(tree: exp.Expr, text: str, columns: Collection[str] = ()) -> tuple[ClockCall, ...]:
+    """The calls without arguments that a moment can be written in place of, in the order of the text.
+
+    `columns`: names of which some may be columns there. What is called so without parentheses is left as it is.
+    """
+    starts = dict[int, str]()
+    for node in tree.walk():
+        if "start" in node.meta and (name := name_of(node)) in _WRITTEN:
+            starts[node.meta["start"]] = name
+        elif _is_bare(node) and is_clock(node.name) and node.name.casefold() not in columns:
+            starts[node.this.meta["start"]] = node.name.lower()
     tokens = tokenize(text) if starts else ()
     found: list[ClockCall] = []
     for index, token in enumerate(tokens):
@@ -79,6 +90,10 @@ def clock_calls(tree: exp.Expr, text: str) -> tuple[ClockCall, ...]:
         elif index + 1 == len(tokens) or not tokens[index + 1].is_symbol("("):
             found.append(ClockCall(token.start, token.end, name))
     return tuple(found)
+
+
+def _is_bare(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and not node.table and not node.this.quoted and "start" in node.this.meta
 
 
 def at_moment(text: str, calls: Sequence[ClockCall], at: datetime) -> str:

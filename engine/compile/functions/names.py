@@ -58,7 +58,12 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 _BUILTIN = ("builtin.", "system.builtin.")
 
 #: names that are no columns where there is no column of this name
-LITERAL_FUNCTIONS = frozenset(("current_path", "current_time", "current_user", "session_user", "user"))
+LITERAL_FUNCTIONS = frozenset(
+    (
+        *("current_date", "current_time", "current_timestamp", "localtimestamp"),
+        *("current_path", "current_user", "session_user", "user"),
+    )
+)
 
 
 def name_of(node: exp.Expr) -> str:

@@ -107,6 +107,8 @@ def _column(context: Context, node: exp.Column, scope: Scope) -> exp.Expr:
         value = Scalar(own(column_named(context, scope, parts[1], node, parts[0])))
         fields = parts[2:]
     else:
+        if len(parts) == 1 and not node.this.quoted and functions.is_clock(parts[0]) and not scope.find(parts[0], None):
+            return exp.Anonymous(this=parts[0])  # a call that needs no parentheses where there is no such column
         value = Scalar(own(column_named(context, scope, parts[0], node)))
         fields = parts[1:]
     for name in fields:
