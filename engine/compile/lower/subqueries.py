@@ -217,7 +217,7 @@ def _scalar(context: Context, source: Source, tree: exp.Expr, environment: Envir
     y = found.lowered.visible[0].own
     node = found.lowered.node
     if not (found.lowered.one_row or found.lowered.at_most_one_row):
-        node, y = _at_most_one(context, found, y, tree)
+        return _at_most_one(context, source, found, y, tree)
     if not found.pairs and found.lowered.one_row:
         return replace(source, node=inner_join((source.node, node), ())), col(y)
     missing = found.lowered.when_missing.get(y)
@@ -233,8 +233,8 @@ def _is_null_cast(value: Scalar) -> bool:
     return isinstance(value.tree, exp.Cast) and isinstance(value.tree.this, exp.Null)
 
 
-def _at_most_one(context: Context, found: Correlated, y: str, tree: exp.Expr) -> tuple[Node, str]:
-    """More than one row is an error when it happens, as it is in Spark."""
+def _at_most_one(context: Context, source: Source, found: Correlated, y: str, tree: exp.Expr) -> tuple[Source, Scalar]:
+    """More than one row is an error as it is in Spark: when it happens, and to a row that asks for it."""
     node = found.lowered.node
     if not is_orderable(node.types[y]):
         raise context.unsupported(tree, f"a subquery of type {node.types[y]} that may have several rows")
@@ -247,12 +247,14 @@ def _at_most_one(context: Context, found: Correlated, y: str, tree: exp.Expr) ->
             Aggregation(value, Scalar(exp.Max(this=col(y).tree)), node.types[y]),
         ),
     )
-    one = case(
-        (gt(col(rows), lit(1)), raise_error("a subquery that stands for a value gave more than one row")),
-        otherwise=col(value),
-    )
-    kept = tuple(Output(name, col(name), node.types[name]) for name in found.lowered.domain)
-    return Project(aggregate, (*kept, Output(checked, one, node.types[y]))), checked
+    several = raise_error("a subquery that stands for a value gave more than one row")
+    one = Output(checked, case((gt(col(rows), lit(1)), several), otherwise=col(value)), node.types[y])
+    if found.pairs:
+        # a column of its own, so that no condition takes the check along into the join
+        joined: Node = OuterJoin(source.node, aggregate, found.conditions)
+        return replace(source, node=Project(joined, (*keep(source.node.columns), one))), col(checked)
+    # it is computed for whoever asks, and where nobody does
+    return replace(source, node=OuterJoin(source.node, Project(aggregate, (one,)), ())), col(checked)
 
 
 def _exists(context: Context, source: Source, query: exp.Expr, environment: Environment) -> tuple[Source, Scalar]:
