@@ -101,33 +101,78 @@ def _compared(context: Translating, node: exp.Binary) -> exp.Expr:
     quantified = node.expression
     if not isinstance(quantified, exp.Any | exp.All):
         return node
-    is_all = isinstance(quantified, exp.All)
-    if isinstance(node, exp.NEQ if is_all else exp.EQ):
-        found = exp.In(this=node.this.copy(), query=exp.Subquery(this=_query(quantified).copy()))
+    is_all, query = isinstance(quantified, exp.All), _query(quantified)
+    if isinstance(node, exp.NEQ if is_all else exp.EQ) and _is_all_that_counts(node):
+        found = exp.In(this=node.this.copy(), query=exp.Subquery(this=query.copy()))
         return exp.Not(this=found) if is_all else found
-    one = type(node)(this=node.this.copy(), expression=exp.column("any_value", "any_row"))
+    return _with_unknown(node.this, type(node), query, is_all=is_all)
+
+
+def _in(context: Translating, node: exp.In) -> exp.Expr:
+    """Of a subquery Spark's is FALSE where it is not known, which makes no difference to WHERE, but to a value."""
+    query = node.args.get("query")
+    if query is None or _is_all_that_counts(node):
+        return node
+    if isinstance(node.this, exp.Tuple) or not isinstance(query.unnest(), exp.Query):
+        raise context.refused(node, "IN of a subquery as a value may be NULL there", "ask for it in WHERE")
+    return _with_unknown(node.this, exp.EQ, query.unnest(), is_all=False)
+
+
+def _is_all_that_counts(node: exp.Expr) -> bool:
+    """Does only matter whether it is true, or, with NOT around it, whether it is false?"""
+    below, above = _around(node)
+    if isinstance(above, exp.Not):
+        below, above = _around(above)
+    while isinstance(above, exp.And | exp.Or):
+        below, above = _around(above)
+    match above:
+        case exp.Where() | exp.Having() | exp.Qualify():
+            return True
+        case exp.Join():
+            return below.arg_key == "on"
+        case exp.If():
+            return below.arg_key == "this" and not (isinstance(above.parent, exp.Case) and above.parent.this)
+        case _:
+            return False
+
+
+def _around(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
+    """What stands around it but for parentheses, and what of that it is in."""
+    while isinstance(node.parent, exp.Paren):
+        node = node.parent
+    return node, node.parent
+
+
+def _with_unknown(value: exp.Expr, compared: type[exp.Binary], query: exp.Expr, *, is_all: bool) -> exp.Expr:
+    """TRUE, FALSE, or NULL where that hangs on one."""
+    one = compared(this=value.copy(), expression=exp.column("any_value", "any_row"))
     decides = exp.Not(this=exp.paren(one)) if is_all else one
+    unknown = exp.Is(this=exp.paren(one.copy()), expression=exp.null())
     answer = exp.Case(
         ifs=[
-            exp.If(this=_some_row(quantified, decides), true=exp.Boolean(this=not is_all)),
-            exp.If(
-                this=_some_row(quantified, exp.Is(this=exp.paren(one.copy()), expression=exp.null())), true=exp.null()
-            ),
+            exp.If(this=_some_row(query, decides), true=exp.Boolean(this=not is_all)),
+            exp.If(this=_some_row(query, unknown), true=exp.null()),
         ],
         default=exp.Boolean(this=is_all),
     )
     return exp.paren(answer)
 
 
-def _some_row(quantified: exp.Any | exp.All, condition: exp.Expr) -> exp.Exists:
+def _some_row(query: exp.Expr, condition: exp.Expr) -> exp.Exists:
     alias = exp.TableAlias(this=exp.to_identifier("any_row"), columns=[exp.to_identifier("any_value")])
-    rows = exp.Subquery(this=_query(quantified).copy(), alias=alias)
+    rows = exp.Subquery(this=query.copy(), alias=alias)
     return exp.Exists(this=exp.select("1").from_(rows).where(condition))
 
 
 def _ordered(context: Translating, node: exp.Ordered) -> exp.Expr:
     if isinstance(node.this, exp.Var | exp.Column) and node.this.sql().upper() == "ALL":
         raise context.refused(node, "ORDER BY ALL", "name the columns")
+    if _hidden_by_outputs(node):
+        raise context.refused(
+            node,
+            "ORDER BY of an expression speaks of columns there, and of outputs of the same name in Spark",
+            "write the table's name before the column, or give the output another name",
+        )
     if context.kind(node.this) is Kind.TEXT:
         context.notices.append(
             f'{context.dialect.value}: text is ordered by its bytes (COLLATE "C"), whatever its collation was there'
@@ -135,11 +180,30 @@ def _ordered(context: Translating, node: exp.Ordered) -> exp.Expr:
     return node
 
 
+def _hidden_by_outputs(node: exp.Ordered) -> bool:
+    select = node.parent.parent if isinstance(node.parent, exp.Order) else None
+    if not isinstance(select, exp.Select) or isinstance(node.this, exp.Column):
+        return False
+    made = {
+        each.alias.casefold()
+        for each in select.expressions
+        if isinstance(each, exp.Alias) and not _is_column_named(each.this, each.alias)
+    }
+    return any(not column.table and column.name.casefold() in made for column in node.this.find_all(exp.Column))
+
+
+def _is_column_named(node: exp.Expr, name: str) -> bool:
+    return isinstance(node, exp.Column) and node.name.casefold() == name.casefold()
+
+
 def _unnest(context: Translating, node: exp.Unnest) -> exp.Expr:
     if len(node.expressions) != 1:
         raise context.refused(node, "UNNEST of several lists goes in step there")
     if not isinstance(node.parent, exp.Join | exp.Lateral):
         raise context.refused(node, "UNNEST as the first relation of FROM")
+    alias = node.args.get("alias") or node.parent.args.get("alias")
+    if alias is None or not alias.this or len(alias.columns) != 1:
+        raise context.refused(node, "UNNEST without a name for its column", "say UNNEST(…) AS u(x)")
     return node
 
 
@@ -152,6 +216,8 @@ def _join(context: Translating, node: exp.Join) -> exp.Expr:
     unnested = node.this.this if isinstance(node.this, exp.Lateral) else node.this
     if isinstance(unnested, exp.Unnest) and (node.side or node.args.get("on") is not None):
         raise context.refused(node, "UNNEST in an outer join or with ON", "say CROSS JOIN UNNEST(…)")
+    if isinstance(unnested, exp.Unnest) and not all(map(_is_unnest, _after(node))):
+        raise context.refused(unnested, "UNNEST before another join", "put it last in FROM")
     flattened = node.this.this if isinstance(node.this, exp.Lateral) else None
     if isinstance(flattened, exp.Explode) and (node.side or node.args.get("on") is not None):
         raise context.refused(node, "FLATTEN in an outer join or with ON", "say OUTER => TRUE")
@@ -159,8 +225,20 @@ def _join(context: Translating, node: exp.Join) -> exp.Expr:
 
 
 def _before(node: exp.Join) -> list[exp.Join]:
-    joins: list[exp.Join] = node.parent.args.get("joins") or [] if node.parent is not None else []
+    joins = _beside(node)
     return joins[: next((place for place, each in enumerate(joins) if each is node), 0)]
+
+
+def _after(node: exp.Join) -> list[exp.Join]:
+    return _beside(node)[len(_before(node)) + 1 :]
+
+
+def _beside(node: exp.Join) -> list[exp.Join]:
+    return node.parent.args.get("joins") or [] if node.parent is not None else []
+
+
+def _is_unnest(join: exp.Join) -> bool:
+    return isinstance(join.this.this if isinstance(join.this, exp.Lateral) else join.this, exp.Unnest)
 
 
 def _is_comma(join: exp.Join) -> bool:
@@ -248,6 +326,7 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.Any: _quantified,
     exp.All: _quantified,
     **dict.fromkeys(_COMPARISONS, _compared),
+    exp.In: _in,
     exp.Ordered: _ordered,
     exp.Unnest: _unnest,
     exp.Join: _join,
