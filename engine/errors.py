@@ -18,7 +18,9 @@
     │   ├── NegativeMultiplicity   a row would be deleted that is not there
     │   ├── Tampered               somebody else wrote the stream table
     │   ├── ChangeUndone, ChangeKept       DML whose dependents could not follow
-    │   └── RefreshSkipped, RefreshOvertaken, RefreshCancelled, NotPopulated, RefreshFailed, OutOfMemory
+    │   ├── RefreshSkipped, RefreshOvertaken, RefreshCancelled, NotPopulated, OutOfMemory
+    │   └── RefreshFailed          Spark, the lake or the disk refused a step
+    │       └── FailsOnValue       the query fails on a row
     ├── WorkspaceError             the folder .trickle/
     │   ├── WorkspaceMissing, WorkspaceTooNew, WorkspaceTooOld, CatalogCorrupt
     │   └── CatalogBusy, StorageFull       (retried)
@@ -240,6 +242,10 @@ class NotPopulated(RefreshError):
 
 class RefreshFailed(RefreshError):
     """Spark, the lake or the disk refused a step; `detail` carries what they said."""
+
+
+class FailsOnValue(RefreshFailed):
+    """The query itself fails on a row, as it would when somebody runs it."""
 
 
 class OutOfMemory(RefreshError):

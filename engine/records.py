@@ -81,6 +81,7 @@ class ReasonCode(StrEnum):
     SOURCE_SCHEMA_CHANGED = "source_schema_changed"
     FINGERPRINT_CHANGED = "fingerprint_changed"
     LAYOUT_CHANGED = "layout_changed"
+    FAILS_ON_CHANGE = "fails_on_change"
     NEGATIVE_MULTIPLICITY = "negative_multiplicity"
     TAMPERED = "tampered"
     VOLATILE = "volatile"

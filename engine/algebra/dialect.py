@@ -6,6 +6,7 @@ difference that is taken away here is a query less that is recomputed for no rea
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from itertools import zip_longest
 from typing import Any, ClassVar
@@ -17,6 +18,9 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
+
+# what is left out is told by Spark, which compares the texts; sqlglot would tell it to the terminal
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 
 def refuse_compiled(parser_file: str) -> None:
@@ -30,7 +34,7 @@ refuse_compiled(sqlglot.parsers.spark.__file__)
 #: functions that sqlglot rewrites into something that Spark does not find equal
 KEPT_AS_WRITTEN = frozenset(
     """
-    COLLATE DATE_FORMAT DATE_SUB DATE_TRUNC FROM_UTC_TIMESTAMP INSTR LOG10 LOG2 PARSE_JSON SPACE TO_CHAR TO_DATE
+    COLLATE DATE_FORMAT DATE_SUB DATE_TRUNC FROM_UTC_TIMESTAMP INSTR LOG LOG10 LOG2 PARSE_JSON SPACE TO_CHAR TO_DATE
     TO_UNIX_TIMESTAMP TO_UTC_TIMESTAMP TRUNC UNIX_DATE
     """.split()  # noqa: SIM905  a list of them is one long column
 )
@@ -38,6 +42,9 @@ KEPT_AS_WRITTEN = frozenset(
 #: where a node keeps the name of the function that it was called by, in lower case: sqlglot gives many functions
 #: another name, gives several the same (ceil and ceiling), and makes some of parts (dayofweek takes a date of its own)
 WRITTEN = "written"
+
+#: calls whose first word is a unit of time
+_WITH_UNIT = (exp.TimestampAdd, exp.TimestampDiff, exp.DateDiff)
 
 #: `x LIKE ANY (…)` is no call of the aggregate function any
 _QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE)
@@ -157,7 +164,17 @@ class Spark4(Spark):
                 if inner is not None:
                     inner.meta[WRITTEN] = token.text.lower()
                     inner.update_positions(token)
+                    self._keep_unit(inner, token)
             return call
+
+        def _keep_unit(self, call: exp.Expr, name: Token) -> None:
+            """datediff(month, …) is another call to Spark than datediff(MONTH, …)."""
+            unit = call.args.get("unit")
+            if isinstance(call, _WITH_UNIT) and isinstance(unit, exp.Var):
+                at = self._tokens.index(name)
+                written = self._tokens[at + 2].text if at + 2 < len(self._tokens) else ""
+                if written.upper() == unit.name:
+                    unit.set("this", written)
 
         def _parse_join(
             self,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 import sqlglot
 from sqlglot import exp
@@ -22,6 +23,7 @@ from engine.compile import functions
 from engine.compile.identifiers import refuse_identifiers, spell_identifiers
 from engine.compile.outline import outlined, program_in
 from engine.compile.positions import clause_position, offset_of, position, position_at
+from engine.compile.tokens import tokenize
 from engine.config.table import CompileSettings
 from engine.errors import (
     CycleDetected,
@@ -204,7 +206,7 @@ def place_of(query: ParsedQuery, name: str) -> Position | None:
 def _parse_alone(text: str, limits: Limits, names: Callable[[], Collection[str]]) -> ParsedQuery:
     """`names` of relations and views are asked for only where the text cannot be read."""
     try:
-        statements = [each for each in sqlglot.parse(text, dialect=Spark4) if each is not None]
+        statements = [each for each in sqlglot.parse(text, dialect=Spark4) if says_anything(each)]
     except RecursionError:
         raise _too_deep(limits) from None
     except SqlglotError as error:
@@ -237,6 +239,11 @@ def _parse_alone(text: str, limits: Limits, names: Callable[[], Collection[str]]
         for hint in list(tree.find_all(exp.Hint)):
             hint.pop()
     return ParsedQuery(text, tree, _sources(tree), hinted=hinted)
+
+
+def says_anything(statement: exp.Expr | None) -> TypeGuard[exp.Expr]:
+    """A comment behind the last `;` does not."""
+    return statement is not None and not isinstance(statement, exp.Semicolon)
 
 
 def spell_pipes(tree: exp.Expr) -> None:
@@ -412,6 +419,10 @@ def _runs_a_program(where: Position | None) -> VolatileFunction:
 def parse_error(text: str, error: SqlglotError, dialect: str = "Spark") -> QueryParseError:
     details = getattr(error, "errors", None)
     if not details:
+        try:
+            tokenize(text)  # tells the place
+        except QueryParseError as unclosed:
+            return unclosed
         return QueryParseError(f"this is not SQL that {dialect} understands", detail=str(error).splitlines()[0])
     first = details[0]
     near = (first.get("highlight") or "").strip()

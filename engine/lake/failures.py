@@ -17,6 +17,7 @@ from typing import Any
 
 from engine.errors import (
     CommitConflict,
+    FailsOnValue,
     NegativeMultiplicity,
     NotFound,
     OutOfMemory,
@@ -74,7 +75,7 @@ _WAYS_AROUND = {
     "NUMERIC_VALUE_OUT_OF_RANGE": "Cast to a wider type, DECIMAL(38, s) say; try_cast() makes NULL of it.",
     "INVALID_ARRAY_INDEX": "get(list, index) makes NULL of it.",
     "SCALAR_SUBQUERY_TOO_MANY_ROWS": "Take max(…) of it, or LIMIT 1 with an ORDER BY.",
-    "USER_RAISED_EXCEPTION": "The query raises it itself; a subquery that stands for a value may have several rows.",
+    "USER_RAISED_EXCEPTION": "The query raises it, or a subquery that stands for a value has several rows: max(…) is one.",
 }
 _MULTIPLE_MATCHES = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 #: with column mapping and a Change Data Feed
@@ -170,11 +171,11 @@ def _of_spark(error: BaseException, doing: str) -> TrickleError:
     return RefreshFailed(f"{doing} failed.", detail=_innermost(error))
 
 
-def _by_a_value(error: BaseException) -> RefreshFailed:
+def _by_a_value(error: BaseException) -> FailsOnValue:
     """The query itself fails on a row of its sources, as it would when somebody runs it."""
     said = _innermost(error)
     way = next((way for condition, way in _WAYS_AROUND.items() if f"[{condition}" in said), None)
-    return RefreshFailed(
+    return FailsOnValue(
         "The query fails on a value in its sources.",
         detail=said,
         hint=way or "Functions whose names begin with try_ give NULL for what others refuse.",

@@ -11,7 +11,7 @@ from engine.alternatives import Alternative, Way
 from engine.catalog.records import Progress
 from engine.compile.plan import MaintenancePlan, replaced_views
 from engine.durations import format_took
-from engine.errors import NegativeMultiplicity
+from engine.errors import FailsOnValue, NegativeMultiplicity
 from engine.records import Outcome, Reason, ReasonCode, RefreshMode, StreamTable
 from engine.refresh.costs import Costs, cheaper, estimate_differential, estimate_full
 from engine.refresh.observe import SourceMove, Target
@@ -20,6 +20,10 @@ from engine.refresh.work import Pending, differential_work, full_work
 #: so few changed rows are refreshed differentially whatever share of their source they are, unless its owner says
 #: otherwise
 ALWAYS_DIFFERENTIAL = 10_000
+
+
+#: reasons for which nothing is left but to recompute, this time
+_NO_OTHER_WAY = (ReasonCode.NO_CHANGE_FEED, ReasonCode.FAILS_ON_CHANGE)
 
 
 @dataclass(frozen=True)
@@ -182,9 +186,20 @@ def after_reading(
     return weighed(again, costs, changes, full_reason=None)
 
 
+def fails_on_change(table: StreamTable, error: FailsOnValue) -> Choice:
+    """A condition may fail on rows that never stood side by side: one of now and one of before. Recomputing tells,
+    where that is allowed.
+    """
+    if table.refresh_mode is not RefreshMode.AUTO:
+        raise error
+    said = (error.detail or error.message).partition("]")
+    text = f"its change fails on a value ({said[0].lstrip('[') or error.message}), which recomputing may never meet"
+    return Choice(Outcome.FULL, Reason(ReasonCode.FAILS_ON_CHANGE, text))
+
+
 def weighed(choice: Choice, costs: Costs, changes: tuple[Pending, ...], *, full_reason: Reason | None) -> Choice:
     """With what each way would cost. `full_reason`: why it can only be recomputed."""
-    if choice.outcome is Outcome.REINITIALIZE or choice.reason.code is ReasonCode.NO_CHANGE_FEED:
+    if choice.outcome is Outcome.REINITIALIZE or choice.reason.code in _NO_OTHER_WAY:
         full_reason = choice.reason
     elif choice.outcome is Outcome.NO_DATA or any(each.move.was is None for each in changes):
         # no change, or none that could be told

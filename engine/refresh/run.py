@@ -23,6 +23,7 @@ from engine.clock import Clock
 from engine.compile.plan import MaintenancePlan
 from engine.errors import (
     CommitConflict,
+    FailsOnValue,
     InternalError,
     NegativeMultiplicity,
     NotFound,
@@ -48,6 +49,7 @@ from engine.refresh.choose import (
     after_reading,
     before_changes,
     changes_by_itself,
+    fails_on_change,
     is_contradicted,
     weighed,
     why_full,
@@ -284,6 +286,10 @@ class Refresher:
             return self._full(job, choice, moves)
         try:
             return self._differential(job, choice, moves)
+        except FailsOnValue as error:
+            choice = weighed(fails_on_change(table, error), costs, changes, full_reason=None)
+            phases.begin_anew()
+            return self._full(job, choice, moves)
         except (RefreshFailed, NotFound) as error:
             return self._with_less_history(job, choice, moves, error)
 

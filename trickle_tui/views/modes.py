@@ -15,6 +15,7 @@ _SHORT = {
     ReasonCode.SOURCE_REPLACED: "replaced",
     ReasonCode.FINGERPRINT_CHANGED: "redefined",
     ReasonCode.NEGATIVE_MULTIPLICITY: "guard",
+    ReasonCode.FAILS_ON_CHANGE: "a value",
     ReasonCode.TAMPERED: "tampered",
     ReasonCode.LAYOUT_CHANGED: "partitions",
     ReasonCode.SOURCE_SCHEMA_CHANGED: "columns",

@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
 
 from engine.algebra.dialect import Spark4
-from engine.compile.parse import IN_THE_VIEW, Limits, guard, parse_error
+from engine.compile.parse import IN_THE_VIEW, Limits, guard, parse_error, says_anything
 from engine.compile.positions import offset_of, position_at
 from engine.compile.translate.rules import Translation, translated
-from engine.errors import InvalidArgument, Position, QueryParseError, QueryTooComplex, TrickleError
+from engine.errors import InvalidArgument, Position, QueryParseError, QueryTooComplex, TrickleError, UnsupportedOperator
 from engine.records import Column, Notice, Reason, SqlDialect, Written
 
 #: how Spark and Trickle tell a place in a sentence
@@ -115,7 +115,19 @@ def in_spark(
     tree = _parsed(text, chosen)
     guard(tree, text, limits or Limits())
     done: Translation = translated(tree, text, chosen, relations)
-    return InSpark(done.tree.sql(dialect=Spark4, pretty=True), written, done.notices)
+    return InSpark(_rendered(done.tree, chosen), written, done.notices)
+
+
+def _rendered(tree: exp.Expr, dialect: SqlDialect) -> str:
+    """sqlglot leaves out what it has no words for, unless it is told not to."""
+    try:
+        return tree.sql(dialect=Spark4, pretty=True, unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError as error:
+        raise UnsupportedOperator(
+            f"{dialect.value}: a part of the query has no words in Spark",
+            detail=str(error),
+            hint="say it in another way, or write the query in Spark's SQL",
+        ) from error
 
 
 def dialect_of(name: str) -> SqlDialect:
@@ -128,7 +140,7 @@ def dialect_of(name: str) -> SqlDialect:
 
 def _parsed(text: str, dialect: SqlDialect) -> exp.Query:
     try:
-        statements = [each for each in sqlglot.parse(text, dialect=dialect.value) if each is not None]
+        statements = [each for each in sqlglot.parse(text, dialect=dialect.value) if says_anything(each)]
     except RecursionError:
         raise QueryTooComplex("the query is nested too deeply", hint="split it into several stream tables") from None
     except SqlglotError as error:
