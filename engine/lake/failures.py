@@ -75,7 +75,7 @@ _WAYS_AROUND = {
     "NUMERIC_VALUE_OUT_OF_RANGE": "Cast to a wider type, DECIMAL(38, s) say; try_cast() makes NULL of it.",
     "INVALID_ARRAY_INDEX": "get(list, index) makes NULL of it.",
     "SCALAR_SUBQUERY_TOO_MANY_ROWS": "Take max(…) of it, or LIMIT 1 with an ORDER BY.",
-    "USER_RAISED_EXCEPTION": "The query raises it, or a subquery that stands for a value has several rows: max(…) is one.",
+    "USER_RAISED_EXCEPTION": "The query raises it, or a subquery that is a value has several rows: max(…) gives one.",
 }
 _MULTIPLE_MATCHES = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 #: with column mapping and a Change Data Feed

@@ -81,7 +81,8 @@ def test_rows_that_never_met_are_no_reason_to_fail(engine: Engine, spark: Any, t
 
 def test_units_of_time_in_small_letters_are_maintained(engine: Engine, spark: Any, tmp_path: Path) -> None:
     table = source(engine, spark, tmp_path / "m", "k INT, at TIMESTAMP", "(1, TIMESTAMP'2024-01-31 10:00:00')")
-    query = "SELECT k, datediff(month, at, TIMESTAMP'2024-06-01 00:00:00') AS m, dateadd(day, 1, at) AS d, log(k) AS l FROM m"
+    months = "datediff(month, at, TIMESTAMP'2024-06-01 00:00:00')"
+    query = f"SELECT k, {months} AS m, dateadd(day, 1, at) AS d, log(k) AS l FROM m"
     created = engine.create_stream_table("units", query)
     assert created.table.full_reason is None
     spark.sql(f"INSERT INTO {table} VALUES (2, NULL)")
