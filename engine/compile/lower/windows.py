@@ -8,7 +8,7 @@ the same row to the query. Functions that treat equals alike (rank, sums over a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -89,14 +89,36 @@ def windowed(context: Context, source: Source, trees: Sequence[exp.Expr]) -> Sou
         return source
     used = _used(context, source, trees)
     below = Below(context, source.node, used)
-    known: dict[exp.Expr, Scalar] = {}
-    found: dict[tuple[str, ...], dict[Scalar, Windowed]] = {}
-    for tree in calls:
-        known[alike(tree)] = _canonical(context, tree, below, source.domain, found)
+    found, above = _Found(context), _Found(context)
+    known = {alike(tree): _canonical(context, tree, below, source.domain, found, above) for tree in calls}
     node: Node = below.node()
-    for partition, made in found.items():
+    for partition, made in (*found.by_partition.items(), *above.by_partition.items()):
         node = context.typed_window(Window(node, partition, tuple(made.values())))
     return replace(source, node=node, known={**source.known, **known})
+
+
+@dataclass
+class _Found:
+    """Functions over windows, each once; those of one partition share an operator."""
+
+    context: Context
+    by_partition: dict[tuple[str, ...], dict[Scalar, Windowed]] = field(default_factory=dict)
+
+    def column(
+        self, function: exp.Expr, partition: Sequence[exp.Expr], keys: Sequence[exp.Ordered], spec: exp.Expr | None
+    ) -> Scalar:
+        made = exp.Window(
+            this=function.copy(),
+            partition_by=[each.copy() for each in partition] or None,
+            order=exp.Order(expressions=list(keys)) if keys else None,
+            spec=spec.copy() if spec else None,
+            over="OVER",
+        )
+        names = tuple(dict.fromkeys(each.name for each in partition))
+        same, call = self.by_partition.setdefault(names, {}), Scalar(made)
+        if call not in same:
+            same[call] = Windowed(self.context.names.fresh("", function.key), call, "")
+        return col(same[call].name)
 
 
 def _used(context: Context, source: Source, trees: Sequence[exp.Expr]) -> tuple[str, ...]:
@@ -129,8 +151,10 @@ def _canonical(
     window: exp.Expr,
     below: Below,
     domain: tuple[str, ...],
-    found: dict[tuple[str, ...], dict[Scalar, Windowed]],
+    found: _Found,
+    above: _Found,
 ) -> Scalar:
+    """`above`: what is made of those that are found."""
     if window.alias:
         raise context.misread(window, f"this SELECT has no window named {window.alias}")
     tree = window.copy()
@@ -151,20 +175,22 @@ def _canonical(
         for each in (order.expressions if order else ())
     ]
     spec = tree.args.get("spec")
-    function, partition, keys, spec = _untied(context, window, function, partition, keys, spec, below)
-    made = exp.Window(
-        this=function.copy(),
-        partition_by=[each.copy() for each in partition] or None,
-        order=exp.Order(expressions=keys) if keys else None,
-        spec=spec.copy() if spec else None,
-        over="OVER",
-    )
-    names = tuple(dict.fromkeys(each.name for each in partition))
-    same = found.setdefault(names, {})
-    call = Scalar(made)
-    if call not in same:
-        same[call] = Windowed(context.names.fresh("", function.key), call, "")
-    return col(same[call].name)
+    if _is_of_the_last_equal(function, keys, spec):
+        # row by row it is at the last of its equals what it is for all of them
+        ties = _ties(context, function, partition, keys, below)
+        there = found.column(function, partition, [*keys, *ties], _up_to_here())
+        equals = [*partition, *(key.this for key in keys)]
+        return above.column(exp.LastValue(this=there.tree.copy()), equals, [tie.copy() for tie in ties], _WHOLE)
+    return found.column(*_untied(context, window, function, partition, keys, spec, below))
+
+
+def _is_of_the_last_equal(function: exp.Expr, keys: Sequence[exp.Ordered], spec: exp.Expr | None) -> bool:
+    """Is it asked of all rows up to the equals of the current one, and no other where one of these comes twice?"""
+    inner = without_null_words(function)
+    is_range = spec is None or str(spec.args.get("kind")).upper() == "RANGE"
+    skips = isinstance(function, exp.IgnoreNulls) and isinstance(inner, exp.LastValue | exp.Last)
+    is_one = skips or isinstance(inner, exp.ArgMax | exp.ArgMin)
+    return is_one and bool(keys) and is_range and _ends_here(spec) and not inner.args.get("count")
 
 
 def _arguments(function: exp.Expr) -> list[exp.Expr]:
@@ -208,13 +234,7 @@ def _untied(
     whole = not keys or (spec is not None and _is_whole(spec))
     if not (isinstance(inner, _PLACES) or is_rows or is_value):
         return function, partition, keys, spec
-    partition_names = [each.name for each in partition]
-    names = [name for name in below.passed if name not in partition_names]
-    ties = list(ties_broken(below.input, names, keys))
-    if ties:
-        context.made_unique.append(
-            f"where rows tie, {functions.name_of(inner)} tells them apart by {told_apart_by(context, tuple(ties))}"
-        )
+    ties = _ties(context, function, partition, keys, below)
     if isinstance(inner, _PLACES) or is_rows:
         return function, partition, [*keys, *ties], spec
     if whole:
@@ -225,8 +245,27 @@ def _untied(
         # the last of its equals, which are a partition of their own
         return function, [*partition, *(key.this for key in keys)], ties, _WHOLE
     raise context.unsupported(
-        window, f"{inner.key} over a frame of RANGE", detail="which of several equals it means is not determined"
+        window,
+        f"{functions.name_of(inner) or inner.key} over a frame of RANGE",
+        detail="which of several equals it means is not determined",
     )
+
+
+def _ties(
+    context: Context,
+    function: exp.Expr,
+    partition: Sequence[exp.Expr],
+    keys: Sequence[exp.Ordered],
+    below: Below,
+) -> list[exp.Ordered]:
+    """Further keys to order by."""
+    partition_names = [each.name for each in partition]
+    names = [name for name in below.passed if name not in partition_names]
+    ties = list(ties_broken(below.input, names, keys))
+    if ties:
+        name = functions.name_of(without_null_words(function))
+        context.made_unique.append(f"where rows tie, {name} tells them apart by {told_apart_by(context, tuple(ties))}")
+    return ties
 
 
 def _depends_on_order(function: exp.Expr) -> bool:
