@@ -102,7 +102,7 @@ def _make(session: SparkSession, name: str, asked: _Version | _Rows) -> None:
 
 def _make_rows(session: SparkSession, name: str, asked: _Rows) -> None:
     try:
-        queries.local_relation(session, asked.rows, asked.schema).createOrReplaceTempView(name)
+        queries.local_relation(session, asked.rows, asked.schema).createOrReplaceTempView(quoting.name(name))
     except Exception as error:
         raise failures.typed(error, "handing rows to Spark") from error
 
@@ -118,7 +118,7 @@ def _make_version(session: SparkSession, name: str, asked: _Version) -> None:
         else:
             names = [column.name for column in columns]
             frame = of_files(session, path, version, plain, names).selectExpr(*map(readable, columns))
-        frame.createOrReplaceTempView(name)
+        frame.createOrReplaceTempView(quoting.name(name))
     except Exception as error:
         raise failures.typed(error, f"reading version {version} of {path}") from error
 
@@ -162,7 +162,7 @@ def is_readable(path: str, version: int) -> bool:
 
 def of_frame(session: SparkSession, name: str, frame: DataFrame) -> None:
     _shown(session).pop(name, None)
-    frame.createOrReplaceTempView(name)
+    frame.createOrReplaceTempView(quoting.name(name))
 
 
 def empty(session: SparkSession, name: str, columns: Sequence[Column]) -> None:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import pyarrow as pa
-
 from engine.algebra.nodes import Node
 from engine.algebra.trees import leaves
 from engine.compile.functions import Kind
 from engine.compile.render import render
 from engine.compile.steps import Steps, in_steps
 from engine.lake import meaning, opinion, sql_functions, views
+from engine.lake.by_hand import by_hand
 from engine.lake.opinion import Opinion
 from engine.lake.session import SparkHost
 from engine.lake.sql_functions import SqlFunction
@@ -95,6 +94,7 @@ class SparkLake(FakeLake):
         for leaf in leaves(tree):
             self._show(table_of(leaf.leaf), str(leaf.leaf))
         with left_of(self.session, _query(in_steps(tree, large=self._large)), "a test", small=True) as (left, _):
+            views.make_ready(self.session, left.reads)
             return self._run(left.sql, tree.columns)
 
     def recompute(self, query: str, columns: Sequence[Column]) -> list[Row]:
@@ -111,11 +111,8 @@ class SparkLake(FakeLake):
         arrow = self.db.execute(f"SELECT * FROM {quoted(table)}").to_arrow_table()
         if not arrow.num_rows:
             arrow = arrow.schema.empty_table()  # with a piece of each column, which PySpark wants of structs
-        frame = self.session.createDataFrame(arrow)
-        # Arrow's moments without a zone would be Spark's with one.
-        moments = [field.name for field in arrow.schema if pa.types.is_timestamp(field.type) and field.type.tz is None]
-        frame = frame.withColumns({name: frame[_ticked(name)].cast("timestamp_ntz") for name in moments})
-        frame.createOrReplaceTempView(_ticked(view))
+        views.of_rows(self.session, view, arrow)
+        views.make_ready(self.session, (view,))
 
     def _run(self, sql: str, columns: Sequence[Column], *, names_matter: bool = True) -> str:
         frame = self.session.sql(sql)
@@ -139,10 +136,19 @@ def _ticked(name: str) -> str:
 
 
 def _query(steps: Steps) -> Query:
-    before = tuple(QueryStep(str(each.leaf), render(each.tree), each.is_few) for each in steps.before)
+    before = tuple(
+        QueryStep(
+            str(each.leaf), render(each.tree), each.is_few, reads=_read(each.tree), by_hand=by_hand(each.tree, str)
+        )
+        for each in steps.before
+    )
     names = {str(each.leaf): each.leaf.name for each in steps.before}
 
     def given_empty(view: str) -> Query:
         return _query(steps.given_empty(names[view]))
 
-    return Query(render(steps.last), steps.whole, before, given_empty=given_empty)
+    return Query(render(steps.last), steps.whole, before, reads=_read(steps.last), given_empty=given_empty)
+
+
+def _read(tree: Node) -> frozenset[str]:
+    return frozenset(str(scan.leaf) for scan in leaves(tree))

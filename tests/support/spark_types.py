@@ -126,6 +126,8 @@ class _Typing:
         name = function_name(tree)
         if isinstance(tree, exp.TimestampAdd):
             return "timestamp_ntz" if self.of(tree.this) == "timestamp_ntz" else "timestamp"
+        if isinstance(tree, exp.DateDiff) and tree.args.get("unit") is not None:
+            return "bigint"
         if name in FIXED:
             return FIXED[name]
         arguments = tree.expressions if isinstance(tree, exp.Anonymous) else [tree.this, *tree.expressions]
