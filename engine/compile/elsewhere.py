@@ -15,11 +15,16 @@ UNREAD = f"Spark's own message says where it stopped reading; {_TRANSLATED}"
 _TOP = f"Spark has no TOP: say LIMIT behind ORDER BY; {_TRANSLATED}"
 
 
+#: UNION ALL (SELECT …) asks for no ALL of a subquery
+_BEFORE_ALL = ("UNION", "INTERSECT", "EXCEPT", "MINUS")
+
+
 def way_out(text: str) -> str | None:
     """The hint for a text that Spark does not take; None where nothing known is in it."""
     tokens = [each for each in sqlglot.tokenize(text, dialect=Spark4) if each.token_type is not TokenType.STRING]
-    for three in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        found = _known(*(_word(each) for each in three))
+    words = ["", *map(_word, tokens)]
+    for before, *three in zip(words, words[1:], words[2:], words[3:], strict=False):
+        found = _known(*three) if before not in _BEFORE_ALL else ""
         if found:
             return found
     return None

@@ -16,7 +16,18 @@ _UNKNOWN_TABLE = (
 #: of what Spark says of a query, by its name or the first part of it
 _WAYS_OUT = {
     "AMBIGUOUS_REFERENCE": "Say which is meant, as in table.column.",
-    "DATATYPE_MISMATCH": "Cast one of the sides.",
+    **dict.fromkeys(
+        (
+            "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
+            "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE",
+            "DATATYPE_MISMATCH.DATA_DIFF_TYPES",
+            "DATATYPE_MISMATCH.IN_SUBQUERY_DATA_TYPE_MISMATCH",
+        ),
+        "Cast one of the sides.",
+    ),
+    "DATATYPE_MISMATCH.IN_SUBQUERY_LENGTH_MISMATCH": "Give both sides of IN as many columns.",
+    "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE": "Maps and variants have no order: say by which part of them.",
+    "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE": "Cast the argument.",
     "GROUP_BY_AGGREGATE": "Group by what is aggregated, not by the aggregate.",
     "INCOMPATIBLE_COLUMN_TYPE": "Cast the column in one of the branches.",
     "INVALID_WHERE_CONDITION": "Conditions on aggregates and windows belong into HAVING and QUALIFY.",

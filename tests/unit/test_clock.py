@@ -35,6 +35,7 @@ TABLES = {"t": (Column("id", "int"), Column("day", "date"), Column("s", "string"
             "SELECT id -- now()\nFROM t WHERE day < curdate() AND s <> 'now()' AND day > current_date",
             "SELECT id -- now()\nFROM t WHERE day < DATE '2024-02-29' AND s <> 'now()' AND day > DATE '2024-02-29'",
         ),
+        ("SELECT a.current_date, current_date FROM t", "SELECT a.current_date, DATE '2024-02-29' FROM t"),
         # a column, and what is asked of an argument
         ("SELECT t.now, `current_date` FROM t", "SELECT t.now, `current_date` FROM t"),
         ("SELECT unix_timestamp(day) FROM t", "SELECT unix_timestamp(day) FROM t"),
@@ -42,6 +43,13 @@ TABLES = {"t": (Column("id", "int"), Column("day", "date"), Column("s", "string"
 )
 def test_calls_are_replaced_where_they_stand(text: str, expected: str) -> None:
     assert at_moment(text, clock_calls(parse(text).tree, text), MOMENT) == expected
+
+
+def test_what_may_be_a_column_is_left_alone() -> None:
+    text = "SELECT current_date, Current_Timestamp, now() FROM t"
+    found = at_moment(text, clock_calls(parse(text).tree, text, {"current_date"}), MOMENT)
+    assert found.startswith("SELECT current_date, TIMESTAMP_LTZ '2024-02-29")
+    assert found.endswith("UTC' FROM t")
 
 
 def compiled(query: str, analyzer: DuckAnalyzer | None = None, **request: object) -> MaintenancePlan:

@@ -38,6 +38,7 @@ def test_what_spark_has_not(query: str, words: str) -> None:
         "SELECT 'v = ANY (SELECT 1)' AS text, 'FETCH' FROM t",
         "SELECT DISTINCT k FROM t JOIN u ON (t.k = u.k)",
         "SELECT top FROM t",
+        "SELECT k FROM t UNION ALL (SELECT v FROM t)",
     ],
 )
 def test_what_spark_has(query: str) -> None:

@@ -30,8 +30,9 @@ def limit_of(tree: exp.Expr) -> exp.Expr | None:
 def refuse_limit_without_order(context: Context, tree: exp.Expr) -> None:
     if tree.args.get("order") is None:
         clause = limit_of(tree) or tree.args.get("offset") or tree
+        word = "OFFSET" if isinstance(clause, exp.Offset) else "LIMIT"
         raise QueryParseError(
-            "LIMIT without ORDER BY does not say which rows it keeps",
+            f"{word} without ORDER BY does not say which rows it keeps",
             position=clause_position(clause, context.query.text),
             hint="add ORDER BY",
         )
