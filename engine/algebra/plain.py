@@ -11,6 +11,7 @@ from functools import reduce
 
 from sqlglot import exp
 
+from engine.algebra.nodes import WEIGHT
 from engine.algebra.scalars import Scalar
 from engine.algebra.types import is_integer, parse_decimal
 
@@ -115,7 +116,7 @@ def taken(scalar: Scalar, type_: str, types: Mapping[str, str]) -> Taken | None:
             return Taken(tree.name)
         case exp.Literal(is_string=False) if is_integer(type_) and str(tree.this).isdecimal():
             return Taken(None, int(tree.this))
-        case exp.Neg(this=exp.Column() as column) if is_integer(type_) and types[column.name] == type_:
+        case exp.Neg(this=exp.Column() as column) if column.name == WEIGHT and types[WEIGHT] == type_:
             return Taken(column.name, -1)
         case exp.Cast(this=exp.Column() as column) if type_ == "bigint" and is_integer(types[column.name]):
             return Taken(column.name) if tree.to.this == exp.DType.BIGINT else None
@@ -123,13 +124,9 @@ def taken(scalar: Scalar, type_: str, types: Mapping[str, str]) -> Taken | None:
             return None
 
 
-def summed_column(call: Scalar) -> str | None:
-    """Of a plain sum over a column: which one."""
-    match call.tree:
-        case exp.Sum(this=exp.Column() as column):
-            return str(column.name)
-        case _:
-            return None
+def counts_copies(call: Scalar) -> bool:
+    """Is it the sum of the numbers by which rows are counted? Other sums may be larger than their type."""
+    return isinstance(call.tree, exp.Sum) and Scalar(call.tree.this).as_column == WEIGHT
 
 
 def _condition(tree: exp.Expr, types: Mapping[str, str]) -> Condition | None:

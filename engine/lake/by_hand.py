@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from engine.algebra.nodes import (
+    WEIGHT,
     Aggregate,
     Exists,
     Filter,
@@ -38,9 +39,9 @@ from engine.algebra.plain import (
     Name,
     Opposite,
     Taken,
+    counts_copies,
     is_compared_alike,
     plain_condition,
-    summed_column,
     taken,
 )
 from engine.algebra.scalars import Scalar
@@ -140,14 +141,12 @@ def _present(values: Iterable[T | None]) -> list[T] | None:
 
 
 def _way_to_group(node: Aggregate) -> Way | None:
-    types = node.input.types
     keys = _present(key.scalar.as_column for key in node.keys)
-    sums = _present(summed_column(made.call) for made in node.aggregations)
-    if not keys or sums is None:
+    if not keys or not all(is_compared_alike(node.input.types[name]) for name in keys):
         return None
-    fits = all(is_compared_alike(types[name]) for name in keys) and all(is_integer(types[name]) for name in sums)
-    names = [column.name for column in node.columns]
-    return partial(_grouped, keys=keys, sums=sums, names=names) if fits else None
+    if not all(counts_copies(made.call) for made in node.aggregations):
+        return None
+    return partial(_grouped, keys=keys, counted=len(node.aggregations), names=[column.name for column in node.columns])
 
 
 @dataclass(frozen=True)
@@ -290,15 +289,15 @@ def _integer(type_: str) -> pa.DataType:
     return {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}[type_]
 
 
-def _grouped(inputs: Sequence[pa.Table], keys: Sequence[str], sums: Sequence[str], names: Sequence[str]) -> pa.Table:
+def _grouped(inputs: Sequence[pa.Table], keys: Sequence[str], counted: int, names: Sequence[str]) -> pa.Table:
     """By position: a name may be that of a key and of a sum."""
     import pyarrow as pa
 
     rows = inputs[0]
     by = {f"k{at}": rows.column(name) for at, name in enumerate(keys)}
-    summed = {f"s{at}": rows.column(name) for at, name in enumerate(sums)}
-    grouped = pa.table({**by, **summed}).group_by(list(by)).aggregate([(name, "sum") for name in summed])
-    return pa.table([grouped.column(name) for name in (*by, *(f"{name}_sum" for name in summed))], names=list(names))
+    weights = {f"w{at}": rows.column(WEIGHT) for at in range(counted)}
+    grouped = pa.table({**by, **weights}).group_by(list(by)).aggregate([(name, "sum") for name in weights])
+    return pa.table([grouped.column(name) for name in (*by, *(f"{name}_sum" for name in weights))], names=list(names))
 
 
 def _united(inputs: Sequence[pa.Table]) -> pa.Table:

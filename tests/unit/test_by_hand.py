@@ -13,6 +13,7 @@ import pytest
 
 from engine.algebra.aggregates import sum_of
 from engine.algebra.nodes import (
+    WEIGHT,
     Aggregate,
     Aggregation,
     Exists,
@@ -155,34 +156,37 @@ def test_a_join_that_would_grow_is_left_to_spark(monkeypatch: pytest.MonkeyPatch
 def test_what_rows_were_is_told_by_what_came_and_went() -> None:
     """As `gather` writes it: what there is, without what came and with what went."""
     now = scan("now", role=Role.STEP, k="int", n="decimal(9,2)")
-    change = Scan(Leaf(Role.DELTA, "change"), (("k", "k", "int"), ("n", "n", "decimal(9,2)"), ("w", "w", "int")))
+    change = Scan(Leaf(Role.DELTA, "change"), (("k", "k", "int"), ("n", "n", "decimal(9,2)"), (WEIGHT, WEIGHT, "int")))
     kept = (Output("k", col("now_k"), "int"), Output("n", col("now_n"), "decimal(9,2)"))
-    there = Project(now, (*kept, Output("w", lit(1), "int")))
+    there = Project(now, (*kept, Output(WEIGHT, lit(1), "int")))
     back = Project(
         change,
         (
             Output("k", col("k"), "int"),
             Output("n", col("n"), "decimal(9,2)"),
-            Output("w", neg(col("w")), "int"),
+            Output(WEIGHT, neg(col(WEIGHT)), "int"),
         ),
     )
     keys = (Output("k", col("k"), "int"), Output("n", col("n"), "decimal(9,2)"))
     net = Filter(
-        Aggregate(UnionAll((there, back)), keys, (Aggregation("w", sum_of(col("w")), "bigint"),)), gt(col("w"), lit(0))
+        Aggregate(UnionAll((there, back)), keys, (Aggregation(WEIGHT, sum_of(col(WEIGHT)), "bigint"),)),
+        gt(col(WEIGHT), lit(0)),
     )
     times = Project(
         net,
         (
             Output("k", col("k"), "int"),
             Output("n", col("n"), "decimal(9,2)"),
-            Output("w", cast(col("w"), "bigint"), "bigint"),
+            Output(WEIGHT, cast(col(WEIGHT), "bigint"), "bigint"),
         ),
     )
     types = {"k": "int", "n": "decimal(9,2)"}
     one, two = Decimal("1.00"), Decimal("2.50")
     rows_now = table(types, (1, one), (1, one), (2, None), (None, two))
-    rows_change = table({**types, "w": "int"}, (1, one, 1), (2, None, 1), (3, two, -1), (3, two, -1), (None, two, -1))
-    found = done(Repeat(times, "w"), now=rows_now, change=rows_change)
+    rows_change = table(
+        {**types, WEIGHT: "int"}, (1, one, 1), (2, None, 1), (3, two, -1), (3, two, -1), (None, two, -1)
+    )
+    found = done(Repeat(times, WEIGHT), now=rows_now, change=rows_change)
     assert found == Counter({(1, one): 1, (3, two): 2, (None, two): 2})
 
 
@@ -194,6 +198,8 @@ def test_what_rows_were_is_told_by_what_came_and_went() -> None:
         Project(A, ()),
         Aggregate(A, (), (Aggregation("n", sum_of(col("a_k")), "bigint"),)),
         Aggregate(A, (Output("k", col("a_k"), "int"),), (Aggregation("n", condition("max(a_k)"), "int"),)),
+        Aggregate(A, (Output("v", col("a_v"), "string"),), (Aggregation("n", sum_of(col("a_k")), "bigint"),)),
+        Project(A, (Output("x", neg(col("a_k")), "int"),)),
         UnionAll((A, scan("c", k="bigint", v="string"))),
         OuterJoin(A, B, (eq(col("a_k"), col("b_k")),)),
         SemiJoin(A, scan("c", k="bigint"), ((col("a_k"), "c_k"),)),
