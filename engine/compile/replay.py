@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -53,7 +53,10 @@ def replay_of(text: str, views: Iterable[tuple[str, str]], columns: Iterable[str
     views = tuple(views)
     trees = {name: parse(sql).tree for name, sql in views}
     tree = parse(text).tree
-    named = {name.casefold() for name in (*columns, *chain.from_iterable(map(_named_in, (tree, *trees.values()))))}
+    named = {
+        name.casefold()
+        for name in (*columns, *chain.from_iterable(map(functions.names_given, (tree, *trees.values()))))
+    }
     in_views = {name: functions.clock_calls(trees[name], sql, named) for name, sql in views}
     replay = Replay(functions.clock_calls(tree, text, named), in_views)
     try:
@@ -71,15 +74,6 @@ def replay_of(text: str, views: Iterable[tuple[str, str]], columns: Iterable[str
     if left.clock:
         return Replay(obstacle="a function that it calls reads Spark's own clock", asks_session=left.session)
     return Replay(replay.calls, replay.in_views, asks_session=left.session)
-
-
-def _named_in(tree: exp.Expr) -> Iterator[str]:
-    """What a text calls columns of its own. `current_date AS current_date` is no other than that."""
-    for node in tree.find_all(exp.Alias, exp.TableAlias):
-        if isinstance(node, exp.TableAlias):
-            yield from (column.name for column in node.columns)
-        elif not (isinstance(node.this, exp.Column) and node.this.name.casefold() == node.alias.casefold()):
-            yield node.alias
 
 
 def _reads_a_word(tree: exp.Expr) -> bool:

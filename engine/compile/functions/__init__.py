@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from engine.compile.functions.aggregates import AGGREGATES, AggregateFunction, Order
 from engine.compile.functions.classify import Finding, classify, refined
-from engine.compile.functions.clock import ClockCall, at_moment, clock_calls, is_clock
+from engine.compile.functions.clock import ClockCall, at_moment, clock_calls, is_clock, names_given
 from engine.compile.functions.declared import Declared, declared
 from engine.compile.functions.known import FUNCTIONS, is_forbidden, kind, known, volatility
 from engine.compile.functions.model import Function, Kind, Volatility, worst
@@ -50,6 +50,7 @@ __all__ = [
     "kind",
     "known",
     "name_of",
+    "names_given",
     "refined",
     "rule",
     "volatile_in_full",

@@ -7,7 +7,7 @@ compiles the query asks Spark whether any such thing is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -66,6 +66,15 @@ class ClockCall:
 def is_clock(name: str) -> bool:
     """Does it read the clock, and without parentheses, too?"""
     return name.lower() in _WRITTEN and name.lower() in LITERAL_FUNCTIONS
+
+
+def names_given(tree: exp.Expr) -> Iterator[str]:
+    """What a text calls columns of its own. `current_date AS current_date` is no other than that."""
+    for node in tree.find_all(exp.Alias, exp.TableAlias):
+        if isinstance(node, exp.TableAlias):
+            yield from (column.name for column in node.columns)
+        elif not (isinstance(node.this, exp.Column) and node.this.name.casefold() == node.alias.casefold()):
+            yield node.alias
 
 
 def clock_calls(tree: exp.Expr, text: str, columns: Collection[str] = ()) -> tuple[ClockCall, ...]:

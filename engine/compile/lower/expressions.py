@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 from sqlglot import exp
 
@@ -107,13 +108,20 @@ def _column(context: Context, node: exp.Column, scope: Scope) -> exp.Expr:
         value = Scalar(own(column_named(context, scope, parts[1], node, parts[0])))
         fields = parts[2:]
     else:
-        if len(parts) == 1 and not node.this.quoted and functions.is_clock(parts[0]) and not scope.find(parts[0], None):
+        if len(parts) == 1 and not node.this.quoted and functions.is_clock(parts[0]) and not _is_named(context, node):
             return exp.Anonymous(this=parts[0])  # a call that needs no parentheses where there is no such column
         value = Scalar(own(column_named(context, scope, parts[0], node)))
         fields = parts[1:]
     for name in fields:
         value = field(value, name)
     return value.tree
+
+
+def _is_named(context: Context, column: exp.Column) -> bool:
+    """Does anything that the query reads or makes have a column of that name?"""
+    read = (each.name for _, columns in context.relations.values() for each in columns)
+    made = (name for query in context.query.texts for name in functions.names_given(query.tree))
+    return column.name.casefold() in map(str.casefold, chain(read, made))
 
 
 def _check(context: Context, tree: exp.Expr) -> None:
