@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from engine.compile.lower import correlation
 from engine.compile.parse import Limits
 from engine.compile.pipeline import Request, compile_query
 from engine.errors import Position, QueryParseError, QueryTooComplex
@@ -64,3 +67,20 @@ def test_a_template_is_told_from_sql() -> None:
     with pytest.raises(QueryParseError, match="belongs to a template") as caught:
         compiled("SELECT a\nFROM {{ ref('t') }}")
     assert caught.value.position == Position(2, 6)
+
+
+def test_a_subquery_in_a_subquery_is_looked_at_as_often_as_it_is_deep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each speaks of is found out first. For each level anew it was twice the work with each level."""
+    looked = []
+    look = correlation._with_every_column
+
+    def noting(*asked: Any) -> Any:
+        looked.append(asked)
+        return look(*asked)
+
+    monkeypatch.setattr(correlation, "_with_every_column", noting)
+    query = "SELECT 1 FROM t AS t10 WHERE t10.a = t9.a"
+    for level in range(9, 0, -1):
+        query = f"SELECT 1 FROM t AS t{level} WHERE t{level}.a = t{level - 1}.a AND EXISTS ({query})"
+    assert compiled(f"SELECT a FROM t AS t0 WHERE EXISTS ({query})").kept is not None
+    assert len(looked) == sum(range(1, 11))

@@ -117,6 +117,8 @@ class Context:
     #: common table expressions by their tree and what they see of a query around them
     lowered_definitions: dict[tuple[int, int], Lowered] = field(default_factory=dict)
     max_grouping_sets: int = Limits.max_grouping_sets
+    #: is only asked what a subquery uses, and the tree thrown away?
+    is_rehearsal: bool = False
     lower: Callable[[Context, exp.Expr, Environment], Lowered] = lambda *_: _not_set()
 
     def rehearsal(self) -> Context:
@@ -128,6 +130,7 @@ class Context:
             call_typing=lambda _, __: (Column("col", ""),),
             made_unique=[],
             lowered_definitions={},
+            is_rehearsal=True,
         )
 
     # ---------------------------------------------------------------- types
