@@ -97,7 +97,7 @@ def test_many_rows_are_no_part_of_a_plan(spark: SparkSession) -> None:
     """But Spark knows how large they are."""
     for count, leaf in ((2_000, "LocalTableScan"), (2_001, "Scan ExistingRDD")):
         frame = queries.local_relation(spark, numbers(*range(count)))
-        queries.show(spark, "many", frame)
+        views.of_frame(spark, "many", frame)
         assert spark.table("many").count() == count
         joined = spark.sql("SELECT a.id FROM range(1000000) AS a JOIN many AS m ON a.id = m.k")
         plan = joined._jdf.queryExecution().executedPlan().toString()
