@@ -156,7 +156,7 @@ class Spark4(Spark):
             any_token: bool = False,
         ) -> exp.Expr | None:
             """Remembers the name and the place, which sqlglot does for some functions only."""
-            before, token = self._prev, self._curr
+            before, token, at = self._prev, self._curr, self._index
             call = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
             is_name = token is not None and not (before and before.token_type in (TokenType.DOT, *_QUANTIFIED))
             if call is not None and is_name:
@@ -164,14 +164,13 @@ class Spark4(Spark):
                 if inner is not None:
                     inner.meta[WRITTEN] = token.text.lower()
                     inner.update_positions(token)
-                    self._keep_unit(inner, token)
+                    self._keep_unit(inner, at)
             return call
 
-        def _keep_unit(self, call: exp.Expr, name: Token) -> None:
+        def _keep_unit(self, call: exp.Expr, at: int) -> None:
             """datediff(month, …) is another call to Spark than datediff(MONTH, …)."""
             unit = call.args.get("unit")
             if isinstance(call, _WITH_UNIT) and isinstance(unit, exp.Var):
-                at = self._tokens.index(name)
                 written = self._tokens[at + 2].text if at + 2 < len(self._tokens) else ""
                 if written.upper() == unit.name:
                     unit.set("this", written)

@@ -46,8 +46,7 @@ def _is_nth_up_to_here(node: exp.Expr) -> bool:
     if not isinstance(node, exp.Window) or not node.args.get("order"):
         return False
     spec = node.args.get("spec")
-    is_range = spec is None or str(spec.args.get("kind")).upper() == "RANGE"
-    return isinstance(without_null_words(node.this), exp.NthValue) and is_range and _ends_here(spec)
+    return isinstance(without_null_words(node.this), exp.NthValue) and _is_range(spec) and _ends_here(spec)
 
 
 def _nth_up_to_here(window: exp.Expr) -> exp.Expr:
@@ -187,10 +186,9 @@ def _canonical(
 def _is_of_the_last_equal(function: exp.Expr, keys: Sequence[exp.Ordered], spec: exp.Expr | None) -> bool:
     """Is it asked of all rows up to the equals of the current one, and no other where one of these comes twice?"""
     inner = without_null_words(function)
-    is_range = spec is None or str(spec.args.get("kind")).upper() == "RANGE"
     skips = isinstance(function, exp.IgnoreNulls) and isinstance(inner, exp.LastValue | exp.Last)
     is_one = skips or isinstance(inner, exp.ArgMax | exp.ArgMin)
-    return is_one and bool(keys) and is_range and _ends_here(spec) and not inner.args.get("count")
+    return is_one and bool(keys) and _is_range(spec) and _ends_here(spec) and not inner.args.get("count")
 
 
 def _arguments(function: exp.Expr) -> list[exp.Expr]:
@@ -275,6 +273,10 @@ def _depends_on_order(function: exp.Expr) -> bool:
         return False  # it says which order
     known = functions.AGGREGATES.get(functions.name_of(inner))
     return known is not None and known.order is functions.Order.ROWS
+
+
+def _is_range(spec: exp.Expr | None) -> bool:
+    return spec is None or str(spec.args.get("kind")).upper() == "RANGE"
 
 
 def _is_whole(spec: exp.Expr) -> bool:

@@ -213,10 +213,10 @@ def _join(context: Translating, node: exp.Join) -> exp.Expr:
         raise context.refused(node, f"{node.kind or node.method} JOIN")
     if node.side in ("RIGHT", "FULL") and any(map(_is_comma, _before(node))):
         raise context.refused(node, f"{node.side} JOIN behind a comma", "put the join in parentheses")
-    unnested = node.this.this if isinstance(node.this, exp.Lateral) else node.this
-    if isinstance(unnested, exp.Unnest) and (node.side or node.args.get("on") is not None):
+    unnested = _unnested(node)
+    if unnested is not None and (node.side or node.args.get("on") is not None):
         raise context.refused(node, "UNNEST in an outer join or with ON", "say CROSS JOIN UNNEST(…)")
-    if isinstance(unnested, exp.Unnest) and not all(map(_is_unnest, _after(node))):
+    if unnested is not None and None in map(_unnested, _after(node)):
         raise context.refused(unnested, "UNNEST before another join", "put it last in FROM")
     flattened = node.this.this if isinstance(node.this, exp.Lateral) else None
     if isinstance(flattened, exp.Explode) and (node.side or node.args.get("on") is not None):
@@ -237,8 +237,10 @@ def _beside(node: exp.Join) -> list[exp.Join]:
     return node.parent.args.get("joins") or [] if node.parent is not None else []
 
 
-def _is_unnest(join: exp.Join) -> bool:
-    return isinstance(join.this.this if isinstance(join.this, exp.Lateral) else join.this, exp.Unnest)
+def _unnested(join: exp.Join) -> exp.Unnest | None:
+    """The list that it brings as a relation, with LATERAL or without."""
+    brought = join.this.this if isinstance(join.this, exp.Lateral) else join.this
+    return brought if isinstance(brought, exp.Unnest) else None
 
 
 def _is_comma(join: exp.Join) -> bool:
